@@ -1,0 +1,3 @@
+"""agentsh: the terminal coding-agent shell that never forgets."""
+
+__version__ = "0.1.0"

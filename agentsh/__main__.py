@@ -1,0 +1,5 @@
+"""`python -m agentsh` is the `agentsh` command."""
+
+from agentsh.cli.entry import main
+
+main()

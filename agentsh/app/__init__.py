@@ -1,0 +1,1 @@
+"""The composition root: settings, paths, the wiring tables, build."""

@@ -1,0 +1,1 @@
+"""Errors, ids, the clock and text: standard library, no I/O."""

@@ -1,0 +1,37 @@
+"""Session ids: sortable by day, short, typeable.
+
+`YYYYMMDD-` (UTC) and six lower-case Crockford base32 characters: no i, l, o, u,
+so that an id read aloud or copied by hand stays the same. Unique by exclusive creation, not by chance.
+"""
+
+import secrets
+from datetime import datetime
+
+CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
+SUFFIX_LENGTH = 6
+
+
+def new_session_id(now: datetime) -> str:
+    """Return a fresh id for a session created at `now` (UTC)."""
+    suffix = "".join(secrets.choice(CROCKFORD) for _ in range(SUFFIX_LENGTH))
+    return f"{now:%Y%m%d}-{suffix}"
+
+
+def is_session_id(text: str) -> bool:
+    """Tell whether `text` has the form of a whole session id."""
+    day, dash, suffix = text.partition("-")
+    return (
+        dash == "-"
+        and len(day) == 8
+        and day.isascii()
+        and day.isdigit()
+        and len(suffix) == SUFFIX_LENGTH
+        and all(c in CROCKFORD for c in suffix)
+    )
+
+
+def matching_ids(ids: list[str], text: str) -> list[str]:
+    """Return the ids that `text` names: the exact one alone, else by prefix or suffix, in the given order."""
+    if text in ids:
+        return [text]
+    return [i for i in ids if text and (i.startswith(text) or i.endswith(text))]

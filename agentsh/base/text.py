@@ -1,0 +1,62 @@
+"""Text: safe cuts, one-line summaries, and cleaning for a terminal. Pure."""
+
+import re
+
+# C0 and C1 controls but for tab and line feed, DEL, and the bidirectional controls that can reorder a line on screen.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# A whole escape sequence goes, not only its first byte: CSI, OSC/DCS/SOS/PM/APC strings, two-byte escapes.
+_ESCAPES = re.compile(
+    "\x1b\\[[0-?]*[ -/]*[@-~]"
+    "|\x9b[0-?]*[ -/]*[@-~]"
+    "|(?:\x1b[\\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\\\|\x9c)?"
+    "|\x1b[ -/]*[0-~]?"
+)
+
+
+def clean(text: str) -> str:
+    """Return `text` without anything that could steer a terminal; tabs and line feeds stay.
+
+    CR LF becomes LF, and a lone CR (a progress bar) becomes LF too.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _CONTROLS.sub("", _ESCAPES.sub("", text))
+
+
+def one_line(text: str, max_chars: int) -> str:
+    """Return the first words of `text` on one line, clean, at most `max_chars` characters, `…` where cut."""
+    flat = " ".join(clean(text[: max_chars * 8]).split())
+    return flat if len(flat) <= max_chars else flat[: max_chars - 1].rstrip() + "…"
+
+
+def head_bytes(text: str, max_bytes: int) -> str:
+    """Return the longest start of `text` whose UTF-8 form has at most `max_bytes` bytes."""
+    raw = text[:max_bytes].encode("utf-8", "surrogatepass")
+    return raw[:max_bytes].decode("utf-8", "ignore") if len(raw) > max_bytes else text[:max_bytes]
+
+
+def tail_bytes(text: str, max_bytes: int) -> str:
+    """Return the longest end of `text` whose UTF-8 form has at most `max_bytes` bytes."""
+    if max_bytes <= 0:
+        return ""
+    end = text[-max_bytes:]
+    raw = end.encode("utf-8", "surrogatepass")
+    return raw[-max_bytes:].decode("utf-8", "ignore") if len(raw) > max_bytes else end
+
+
+def middle_cut(text: str, max_bytes: int, note: str = "") -> str:
+    """Return `text` with its middle replaced by a marked line so that it fits `max_bytes` of UTF-8.
+
+    note: what to say inside the mark beside the number of bytes left out, e.g. where the whole can be found.
+    """
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size <= max_bytes:
+        return text
+    mark = f"\n[… {size - max_bytes:,} bytes left out{'; ' + note if note else ''} …]\n"
+    room = max(max_bytes - len(mark.encode()), 0)
+    head = head_bytes(text, room * 2 // 3)
+    return head + mark + tail_bytes(text, room - len(head.encode("utf-8", "surrogatepass")))
+
+
+def plural(n: int, noun: str) -> str:
+    """Return `1 file`, `2 files`, `3,000 files`."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

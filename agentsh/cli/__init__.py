@@ -1,0 +1,1 @@
+"""The command line: signatures and help; the bodies import lazily."""

@@ -1,0 +1,192 @@
+"""Events to state. Deterministic and total: any events in any order fold to some state and never fail."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from agentsh.context.state import (
+    AgentItem,
+    CallState,
+    OpenTurn,
+    SessionState,
+    UserItem,
+    add_cost,
+    event_call_seq,
+)  # fmt: skip
+from agentsh.events import session, tool, turn
+from agentsh.events.event import Event, Opaque
+
+Handler = Callable[[SessionState, Event, Any], None]
+
+
+def fold(events: Iterable[Event]) -> SessionState:
+    """Return the state after all `events`."""
+    state = SessionState()
+    for event in events:
+        apply(state, event)
+    return state
+
+
+def apply(state: SessionState, event: Event) -> None:
+    """Bring `state` up to and including `event`. An event of a type that is not known changes nothing."""
+    state.last_seq = max(state.last_seq, event.seq)
+    if not isinstance(event.fact, Opaque):
+        HANDLERS[event.fact.type](state, event, event.fact)
+
+
+def _nothing(state: SessionState, event: Event, fact: Any) -> None:
+    """Facts that are for the record and the screen only, or whose meaning is not built yet."""
+
+
+def _session_init(state: SessionState, event: Event, fact: session.SessionInit) -> None:
+    state.id, state.title, state.created = fact.id, fact.title, event.ts
+    state.cwd, state.project, state.model, state.mode = fact.cwd, fact.project, fact.model, fact.mode
+    state.workspace, state.workspace_path = fact.workspace, fact.workspace.path
+
+
+def _environment(state: SessionState, event: Event, fact: session.EnvironmentChanged) -> None:
+    state.environment = fact
+
+
+def _opened(state: SessionState, event: Event, fact: session.Opened) -> None:
+    state.epoch = fact.epoch
+
+
+def _mode(state: SessionState, event: Event, fact: session.ModeChanged) -> None:
+    state.mode = fact.mode
+
+
+def _model(state: SessionState, event: Event, fact: session.ModelChanged) -> None:
+    state.model = fact.model
+    if fact.request is not None and state.environment is not None:
+        state.environment = state.environment.model_copy(update={"request": fact.request})
+
+
+def _renamed(state: SessionState, event: Event, fact: session.Renamed) -> None:
+    state.title = fact.title
+
+
+def _tagged(state: SessionState, event: Event, fact: session.Tagged) -> None:
+    state.tags = fact.tags
+
+
+def _moved(state: SessionState, event: Event, fact: session.WorkspaceMoved) -> None:
+    state.workspace_path = fact.path
+
+
+def _user(state: SessionState, event: Event, fact: turn.UserMessage) -> None:
+    if event.cause is not None:
+        state.queue.pop(event.cause, None)
+    if state.turn is None:
+        state.turn = OpenTurn(event.seq)
+        state.totals.turns += 1
+    state.talk.append(UserItem(event.seq, fact))
+
+
+def _queued(state: SessionState, event: Event, fact: turn.TextQueued) -> None:
+    state.queue[event.seq] = fact
+
+
+def _withdrawn(state: SessionState, event: Event, fact: turn.TextWithdrawn) -> None:
+    state.queue.pop(fact.queued, None)
+
+
+def _built(state: SessionState, event: Event, fact: turn.ContextBuilt) -> None:
+    state.partial.clear()
+    if fact.cut is not None:
+        state.context_from = fact.cut.from_seq
+    if state.turn is not None:
+        state.turn.steps += 1
+
+
+def _partial(state: SessionState, event: Event, fact: turn.PartialMessage) -> None:
+    state.partial.append(fact.text)
+
+
+def _agent(state: SessionState, event: Event, fact: turn.AgentMessage) -> None:
+    state.partial.clear()
+    state.talk.append(AgentItem(event.seq, fact))
+    totals = state.totals
+    totals.cost_usd = add_cost(totals.cost_usd, fact.cost_usd)
+    if fact.usage is not None:
+        totals.usage = totals.usage.plus(fact.usage)
+    if state.turn is not None:
+        state.turn.cost_usd = add_cost(state.turn.cost_usd, fact.cost_usd)
+        state.turn.usage = state.turn.usage.plus(fact.usage)
+
+
+def _call(state: SessionState, event: Event, fact: tool.ToolCall) -> None:
+    asker = next((i for i in reversed(state.talk) if isinstance(i, AgentItem)), None)
+    if asker is None:
+        return  # its reply was in a damaged place: there is nothing to pair it with in a request
+    call = CallState(event.seq, asker.seq, fact.call, fact.name, fact.arguments)
+    asker.calls.append(call)
+    state.calls[event.seq] = call
+
+
+def _asked(state: SessionState, event: Event, fact: tool.ApprovalAsked) -> None:
+    if event.cause is not None:
+        state.questions[event.seq] = event.cause
+
+
+def _answered(state: SessionState, event: Event, fact: tool.ApprovalAnswered) -> None:
+    call_seq = state.questions.pop(event.cause or 0, None)
+    call = state.calls.get(call_seq or 0)
+    if fact.answer == "session" and call is not None:
+        state.grants.add(call.name)
+
+
+def _started(state: SessionState, event: Event, fact: tool.ToolStarted) -> None:
+    call_seq = event_call_seq(state, event)
+    if call_seq is not None:
+        state.calls[call_seq].started_seq = event.seq
+        state.calls[call_seq].effects = fact.effects
+
+
+def _result(state: SessionState, event: Event, fact: tool.ToolResult) -> None:
+    call_seq = event_call_seq(state, event)
+    if call_seq is not None:
+        state.calls.pop(call_seq).result = fact
+
+
+def _finished(state: SessionState, event: Event, fact: turn.TurnFinished) -> None:
+    state.turn = None
+    state.partial.clear()
+    state.questions.clear()
+
+
+HANDLERS: dict[str, Handler] = {
+    "session_init": _session_init,
+    "environment_changed": _environment,
+    "opened": _opened,
+    "recovered": _nothing,
+    "mode_changed": _mode,
+    "model_changed": _model,
+    "renamed": _renamed,
+    "tagged": _tagged,
+    "checkpoint": _nothing,
+    "workspace_moved": _moved,
+    "snapshot_taken": _nothing,
+    "rewound": _nothing,
+    "rewind_undone": _nothing,
+    "note": _nothing,
+    "user_message": _user,
+    "text_queued": _queued,
+    "text_withdrawn": _withdrawn,
+    "context_built": _built,
+    "agent_message": _agent,
+    "partial_message": _partial,
+    "turn_finished": _finished,
+    "compaction": _nothing,
+    "compaction_undone": _nothing,
+    "image_dropped": _nothing,
+    "todo_changed": _nothing,
+    "tool_call": _call,
+    "approval_asked": _asked,
+    "approval_answered": _answered,
+    "tool_started": _started,
+    "code_edit": _nothing,
+    "tool_result": _result,
+    "hook_answered": _nothing,
+    "job_changed": _nothing,
+}
+"""One handler for each type; a test holds the table against the vocabulary."""

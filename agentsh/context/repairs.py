@@ -1,0 +1,62 @@
+"""The facts that close what a dead process, or an interruption, left open. Pure and idempotent.
+
+Nothing is ever run again: a call that was asked but not started did not run; one that was started may have.
+"""
+
+from typing import Literal
+
+from agentsh.context.state import CallState, SessionState
+from agentsh.events.event import NewFact
+from agentsh.events.tool import ResultStatus, ToolResult
+from agentsh.events.turn import AgentMessage, TurnFinished
+
+MAY_HAVE_RUN = "The session stopped while this ran. It may have run in part or to its end: check before repeating it."
+DID_NOT_RUN = "The session stopped before this ran. It had no effects."
+WAS_INTERRUPTED = "The user interrupted before this ran. It had no effects."
+
+
+def close_calls(state: SessionState, *, interrupted: bool = False) -> list[NewFact]:
+    """Return one result for each open call."""
+    return [_close(call, interrupted) for call in state.open_calls]
+
+
+def _close(call: CallState, interrupted: bool) -> NewFact:
+    if call.started_seq is None:
+        text = WAS_INTERRUPTED if interrupted else DID_NOT_RUN
+        note = "interrupted before it ran" if interrupted else "stopped before it ran"
+        return _result(call, "denied", text, f"denied: {note}")
+    if interrupted and set(call.effects) <= {"read"}:
+        return _result(call, "interrupted", "The user interrupted this. It had no effects.", "interrupted")
+    return _result(call, "unknown", MAY_HAVE_RUN, "it may have run")
+
+
+def _result(call: CallState, status: ResultStatus, for_model: str, for_user: str) -> NewFact:
+    fact = ToolResult(call=call.call, status=status, for_model=for_model, for_user=for_user, duration_ms=0)
+    return NewFact(fact, call.started_seq or call.seq)
+
+
+def close_reply(state: SessionState, *, finish: Literal["cut", "interrupted"]) -> list[NewFact]:
+    """Return the agent_message for text that was shown but whose reply never came to its end."""
+    texts = [p for p in state.partial if isinstance(p, str)]
+    if not "".join(texts):
+        return []
+    message = AgentMessage(
+        text="".join(texts), reasoning=None, model=state.model, finish=finish, usage=None, cost_usd=None
+    )
+    return [NewFact(message, state.turn.user_seq if state.turn else None)]
+
+
+def repairs(state: SessionState) -> list[NewFact]:
+    """Return what a newly opened session must append before anything else; empty for one that ended well."""
+    found = close_reply(state, finish="cut") + close_calls(state)
+    if state.turn is not None:
+        found.append(
+            NewFact(
+                TurnFinished(
+                    reason="crashed", steps=state.turn.steps, usage=state.turn.usage,
+                    cost_usd=state.turn.cost_usd, duration_ms=0,
+                ),
+                state.turn.user_seq,
+            )
+        )  # fmt: skip
+    return found

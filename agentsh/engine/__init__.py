@@ -1,0 +1,1 @@
+"""The imperative shell around the context: journal, bus, turn, tool runner, session."""

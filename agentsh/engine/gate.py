@@ -1,0 +1,133 @@
+"""What stands before a call: hooks, the policy, and the user's answer."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentsh.base.text import one_line
+from agentsh.engine.journal import Journal
+from agentsh.engine.policy import decide
+from agentsh.events.event import Event
+from agentsh.events.tool import ApprovalAnswered, ApprovalAsked, HookAnswered, ToolCall
+from agentsh.ports.approver import Approver, Question
+from agentsh.ports.hook import Hook, HookVerdict
+from agentsh.ports.tool import Tool, ToolOutcome
+from agentsh.ports.workspace import Workspace
+
+
+class Refused(Exception):
+    """The call does not run. reason: for the screen. for_model: what the model is told."""
+
+    def __init__(self, reason: str, for_model: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.for_model = for_model
+
+
+class Gate:
+    """Decides about calls, in the order hook, policy, question. unasked: how often nobody could be asked."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        workspace: Workspace,
+        hooks: Sequence[Hook],
+        approver: Approver | None,
+        *,
+        preapproved: bool,
+    ) -> None:
+        self.unasked = 0
+        self._journal = journal
+        self._workspace = workspace
+        self._hooks = hooks
+        self._approver = approver
+        self._preapproved = preapproved
+
+    async def decide(self, event: Event, tool: Tool, arguments: Mapping[str, Any]) -> str:
+        """Return why the call may run.
+
+        Raises:
+            Refused: it may not.
+        """
+        for hook in self._hooks:
+            verdict = await self._before(hook, event, tool.spec.name, arguments)
+            if verdict.verdict == "deny":
+                message = verdict.message or "no reason given"
+                raise Refused(f"hook {hook.name}", f"A hook of the user ({hook.name}) refused this: {message}")
+        state = self._journal.state
+        decision = decide(
+            tool.spec.effects,
+            mode=state.mode,
+            sandboxed=self._workspace.sandbox != "none",
+            granted=tool.spec.name in state.grants,
+            preapproved=self._preapproved,
+        )
+        if decision.action == "deny":
+            raise Refused(decision.label, f"Denied: {decision.label}. Describe the change instead of making it.")
+        if decision.action == "ask":
+            return await self._ask(event, tool, arguments)
+        return decision.label
+
+    async def _ask(self, event: Event, tool: Tool, arguments: Mapping[str, Any]) -> str:
+        call = event.fact
+        assert isinstance(call, ToolCall)
+        if self._approver is None:
+            self.unasked += 1
+            raise Refused("nobody to ask", "Denied: this needs the user's approval and there is nobody to ask.")
+        effects = tuple(sorted(tool.spec.effects))
+        about = subject(tool, arguments)
+        asked = await self._journal.record(
+            ApprovalAsked(call=call.call, subject=about, effects=effects), cause=event.seq
+        )
+        answer = await self._approver.ask(Question(tool.spec.name, about, preview(tool, arguments), effects))
+        await self._journal.record(
+            ApprovalAnswered(call=call.call, answer=answer.verdict, reason=answer.reason),
+            cause=asked.seq,
+            durable=True,
+        )
+        if answer.verdict == "no":
+            why = f": {answer.reason}" if answer.reason else "."
+            raise Refused(answer.reason or "by you", f"The user said no{why}")
+        return "session" if answer.verdict == "session" else "asked"
+
+    async def _before(self, hook: Hook, event: Event, tool: str, arguments: Mapping[str, Any]) -> HookVerdict:
+        try:
+            verdict = await hook.before_tool(tool, arguments)
+        except Exception as error:  # noqa: BLE001 - one of the three edges: a broken hook refuses
+            verdict = HookVerdict("deny", f"the hook failed: {error}")
+        await self._hook_answered(hook, event, verdict)
+        return verdict
+
+    async def after(self, hook: Hook, event: Event, arguments: Mapping[str, Any], outcome: ToolOutcome) -> str | None:
+        """Return what a hook has to add to a result, or None."""
+        call = event.fact
+        assert isinstance(call, ToolCall)
+        try:
+            verdict = await hook.after_tool(call.name, arguments, outcome.status, outcome.for_model)
+        except Exception as error:  # noqa: BLE001 - one of the three edges
+            verdict = HookVerdict("annotate", f"the hook failed: {error}")
+        await self._hook_answered(hook, event, verdict)
+        return None if verdict.verdict == "pass" else verdict.message
+
+    async def _hook_answered(self, hook: Hook, event: Event, verdict: HookVerdict) -> None:
+        if verdict.verdict == "pass":
+            return
+        assert isinstance(event.fact, ToolCall)
+        fact = HookAnswered(hook=hook.name, call=event.fact.call, verdict=verdict.verdict, message=verdict.message)
+        await self._journal.record(fact, cause=event.seq)
+
+
+def subject(tool: Tool, arguments: Mapping[str, Any]) -> str:
+    """Return what a call is about, on one line: the argument that the tool names, else all of them."""
+    value = arguments.get(tool.spec.subject) if tool.spec.subject else None
+    text = value if isinstance(value, str) else json.dumps(dict(arguments), ensure_ascii=False, default=str)
+    return one_line(text, 200)
+
+
+def preview(tool: Tool, arguments: Mapping[str, Any]) -> str:
+    """Return all that the user should see before saying yes: each argument whole, text as text."""
+    lines = []
+    for name, value in arguments.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        lines.append(f"{name}: {text}" if "\n" not in text else f"{name}:\n{text}")
+    return "\n".join(lines)

@@ -1,0 +1,53 @@
+"""The first facts of a session and of each later opening."""
+
+from dataclasses import asdict, dataclass
+
+from agentsh.context.fold import fold
+from agentsh.context.repairs import repairs
+from agentsh.context.state import SessionState
+from agentsh.engine.journal import Journal
+from agentsh.events.codec import decode
+from agentsh.events.event import Event, NewFact
+from agentsh.events.session import EnvironmentChanged, Opened, Recovered, SessionInit
+from agentsh.events.tool import ToolResult
+from agentsh.log.store import Opened as OpenedLog
+from agentsh.log.store import Recovery
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """This process, as `opened` names it."""
+
+    version: str
+    host: str
+    pid: int
+
+
+async def begin(journal: Journal, init: SessionInit, environment: EnvironmentChanged) -> None:
+    """Record the birth of a session; durable before anybody sees it."""
+    await journal.record_all([NewFact(init), NewFact(environment)], durable=True)
+
+
+def past(opened: OpenedLog) -> tuple[list[Event], SessionState]:
+    """Return the events of a log that was opened, and the state they fold to."""
+    events = [decode(record) for record in opened.records]
+    return events, fold(events)
+
+
+async def reopen(journal: Journal, recovery: Recovery, writer: Writer) -> None:
+    """Record a later opening and close what a dead process left open. Runs nothing again."""
+    opened = Opened(epoch=journal.state.epoch + 1, version=writer.version, host=writer.host, pid=writer.pid)
+    closing = repairs(journal.state)
+    facts = [NewFact(opened)]
+    if recovery or closing:
+        fact = Recovered(
+            cut_bytes=recovery.cut_bytes,
+            quarantined=recovery.quarantined,
+            damages=tuple(asdict(damage) for damage in recovery.damages),
+            calls=sum(isinstance(r.fact, ToolResult) for r in closing),
+            turn=journal.state.turn is not None,
+        )
+        if recovery.newline_added:
+            fact = fact.model_copy(update={"newline_added": True})
+        facts.append(NewFact(fact, within=0))
+    await journal.record_all([*facts, *closing], durable=True)

@@ -1,0 +1,147 @@
+"""One model call: build the context, send it, follow the stream, record the reply."""
+
+import asyncio
+import contextlib
+import hashlib
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Literal
+
+from agentsh.base.clock import Clock
+from agentsh.base.errors import ContextInvalid, StreamCut
+from agentsh.context.budget import fit
+from agentsh.context.validate import problems
+from agentsh.engine.journal import Journal
+from agentsh.engine.shown import Shown
+from agentsh.events.base import Usage
+from agentsh.events.event import Event, NewFact
+from agentsh.events.tool import ToolCall
+from agentsh.events.turn import AgentMessage, ContextBuilt
+from agentsh.ports.model import Model, Prompt, Reply, Streamed
+from agentsh.ports.texts import Texts
+from agentsh.ports.tokens import TokenCounter
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per million tokens."""
+
+    prompt: float
+    cached: float
+    completion: float
+
+    def of(self, usage: Usage) -> float:
+        """Return the price of one reply, to a millionth of a dollar."""
+        fresh = usage.prompt - usage.cached
+        total = fresh * self.prompt + usage.cached * self.cached + usage.completion * self.completion
+        return round(total / 1_000_000, 6)
+
+
+@dataclass(frozen=True, slots=True)
+class StepSettings:
+    """budget_tokens: for the whole request, the schemas of tools included. price: None where it is not known."""
+
+    budget_tokens: int
+    price: Price | None = None
+
+
+class ModelStep:
+    """Makes one step of a turn. Reused for every step of a session."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        model: Model,
+        texts: Texts,
+        counter: TokenCounter,
+        settings: StepSettings,
+        clock: Clock,
+    ) -> None:
+        self._journal = journal
+        self._model = model
+        self._texts = texts
+        self._counter = counter
+        self._settings = settings
+        self._clock = clock
+
+    async def run(self) -> list[Event]:
+        """Return the tool_call events that the reply asked for; empty when the model is done.
+
+        Raises:
+            ModelError: the model did not answer; what was shown of a broken reply is recorded.
+        """
+        body, built = await self._build()
+        shown = Shown(self._journal, built.seq, self._clock)
+        try:
+            async with shown.saving(), contextlib.aclosing(self._model.stream(body)) as stream:
+                reply = await self._follow(stream, shown)
+        except StreamCut:
+            await self._record_broken(shown, "cut")
+            raise
+        except asyncio.CancelledError:
+            await self._record_broken(shown, "interrupted")
+            raise
+        return await self._record(reply, built.seq)
+
+    async def _follow(self, stream: AsyncIterator[Streamed], shown: Shown) -> Reply:
+        async for item in stream:
+            if isinstance(item, Reply):
+                await shown.gate()
+                return item
+            await shown.show(item)
+        raise StreamCut("the model's answer ended without a finish reason")
+
+    async def _build(self) -> tuple[bytes, Event]:
+        state, settings = self._journal.state, self._settings
+        environment = state.environment
+        tools_text = self._texts.text(environment.tools) if environment else "[]"
+        fitted = fit(
+            state,
+            self._texts,
+            self._counter,
+            budget_tokens=settings.budget_tokens,
+            fixed_tokens=self._counter.count(tools_text),
+        )
+        if wrong := problems(fitted.messages):
+            raise ContextInvalid(f"the request would be refused: {wrong[0]}")
+        request = (environment.request if environment else None) or {}
+        prompt = Prompt(state.model, fitted.messages, tuple(json.loads(tools_text)), request.get("options", {}))
+        body = self._model.encode(prompt)
+        fact = ContextBuilt(
+            request_sha256=hashlib.sha256(body).hexdigest(),
+            bytes=len(body),
+            estimator=self._counter.name,
+            tokens=fitted.tokens,
+            budget=settings.budget_tokens,
+            cut=fitted.cut,
+        )
+        return body, await self._journal.record(fact, cause=state.last_seq)
+
+    async def _record(self, reply: Reply, built_seq: int) -> list[Event]:
+        price = self._settings.price
+        message = AgentMessage(
+            text=reply.text,
+            reasoning=reply.reasoning,
+            model=reply.model,
+            finish=reply.finish,
+            usage=reply.usage,
+            cost_usd=price.of(reply.usage) if price and reply.usage else None,
+        )
+        # One append for the reply and its calls: a log that is cut between them would ask for less than was said.
+        calls = [NewFact(ToolCall(call=c.id, name=c.name, arguments=c.arguments), within=0) for c in reply.calls]
+        events = await self._journal.record_all([NewFact(message, built_seq), *calls])
+        return events[1:]
+
+    async def _record_broken(self, shown: Shown, finish: Literal["cut", "interrupted"]) -> None:
+        if not shown.text:
+            return
+        message = AgentMessage(
+            text=shown.text,
+            reasoning=shown.reasoning or None,
+            model=self._journal.state.model,
+            finish=finish,
+            usage=None,
+            cost_usd=None,
+        )
+        await self._journal.record(message, cause=shown.built_seq)

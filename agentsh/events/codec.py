@@ -1,0 +1,39 @@
+"""Fact to draft and record to event. The only module that turns the one into the other."""
+
+from typing import TYPE_CHECKING, cast
+
+from pydantic import ValidationError
+
+from agentsh.events.event import Event, Opaque
+from agentsh.events.union import KINDS
+from agentsh.events.upcast import upcast
+from agentsh.log.record import Draft, Record
+
+if TYPE_CHECKING:
+    from agentsh.events.base import Fact
+    from agentsh.events.union import AnyFact
+
+
+def encode(fact: "Fact | Opaque", *, ts: str, cause: int | None = None) -> Draft:
+    """Return the draft of a fact: members in the order of the class, unset optional ones left out."""
+    if isinstance(fact, Opaque):
+        return Draft(fact.type, ts, fact.payload, cause)
+    payload = fact.model_dump(mode="json", exclude_unset=True)
+    payload.pop("type", None)
+    return Draft(type(fact).model_fields["type"].default, ts, payload, cause)
+
+
+def decode(record: Record) -> Event:
+    """Return the event of a record. Never fails: what does not fit comes back as Opaque."""
+    kind = KINDS.get(record.type)
+    fact: AnyFact | Opaque
+    if kind is None:
+        fact = Opaque(record.type, record.payload)
+    else:
+        try:
+            fact = cast("AnyFact", kind.model_validate(upcast(record.type, record.payload)))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            fact = Opaque(record.type, record.payload, f"{where}: {first['msg']}")
+    return Event(record.seq, record.ts, record.cause, fact, record.raw)

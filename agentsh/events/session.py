@@ -1,0 +1,150 @@
+"""Facts about the session as a whole: its birth, its settings, its openings, its place."""
+
+from typing import Literal
+
+from agentsh.events.base import Fact, JsonValue, Text, Value
+
+Mode = Literal["ask", "auto", "plan", "yolo"]
+WorkspaceKind = Literal["git", "copy", "empty", "in-place"]
+
+
+class WorkspaceOrigin(Value):
+    """Where a workspace came from. origin: the directory it was made of. base: commit hash, for git.
+
+    path: the working directory itself where it is not the session's own below the home (in place).
+    """
+
+    kind: WorkspaceKind
+    origin: str | None
+    base: str | None
+    path: str | None = None
+
+
+class SessionInit(Fact):
+    """The first event; enough to list and resume without any sidecar."""
+
+    type: Literal["session_init"] = "session_init"
+    id: str
+    title: str | None
+    cwd: str
+    project: str | None
+    model: str
+    mode: Mode
+    workspace: WorkspaceOrigin
+
+
+class EnvironmentChanged(Fact):
+    """What every request starts with, recorded once per change.
+
+    system_prompt, tools: blobs; tools is the neutral JSON list of names, descriptions and parameter schemas.
+    instructions: files such as AGENTS.md with their text. request: the wire and its options, by name.
+    """
+
+    type: Literal["environment_changed"] = "environment_changed"
+    system_prompt: Text
+    tools: Text
+    instructions: tuple[JsonValue, ...]
+    request: dict[str, JsonValue] | None = None
+
+
+class Opened(Fact):
+    """A later process took the lease. epoch: 1 for the creator, one more for each opening after it."""
+
+    type: Literal["opened"] = "opened"
+    epoch: int
+    version: str
+    host: str
+    pid: int | None = None
+
+
+class Recovered(Fact):
+    """What opening found and put right; told to the user in one line.
+
+    cut_bytes: bytes moved from the tail to quarantine. calls: tool calls that were closed for a dead process.
+    damages: places that do not read and were left as they are.
+    """
+
+    type: Literal["recovered"] = "recovered"
+    cut_bytes: int
+    quarantined: tuple[str, ...]
+    damages: tuple[JsonValue, ...]
+    calls: int
+    turn: bool
+    newline_added: bool = False
+
+
+class ModeChanged(Fact):
+    """From here on another approval mode holds."""
+
+    type: Literal["mode_changed"] = "mode_changed"
+    mode: Mode
+
+
+class ModelChanged(Fact):
+    """From here on requests go to another model."""
+
+    type: Literal["model_changed"] = "model_changed"
+    model: str
+    request: dict[str, JsonValue] | None = None
+
+
+class Renamed(Fact):
+    """A title: by="prompt" where it was taken from the first prompt, "user" where somebody chose it."""
+
+    type: Literal["renamed"] = "renamed"
+    title: str
+    by: Literal["prompt", "user"] = "user"
+
+
+class Tagged(Fact):
+    """The whole set of tags from here on."""
+
+    type: Literal["tagged"] = "tagged"
+    tags: tuple[str, ...]
+
+
+class Checkpoint(Fact):
+    """Folded state was saved. upto_seq: the last event in it."""
+
+    type: Literal["checkpoint"] = "checkpoint"
+    file: str
+    upto_seq: int
+
+
+class WorkspaceMoved(Fact):
+    """The working directory is somewhere else from here on."""
+
+    type: Literal["workspace_moved"] = "workspace_moved"
+    path: str
+    reason: str
+
+
+class SnapshotTaken(Fact):
+    """The content of the workspace was kept. snapshot: blob ref of its manifest."""
+
+    type: Literal["snapshot_taken"] = "snapshot_taken"
+    snapshot: str
+    files: int
+    bytes: int
+
+
+class Rewound(Fact):
+    """Conversation and files went back to the state after event to_seq; nothing was deleted from the log."""
+
+    type: Literal["rewound"] = "rewound"
+    to_seq: int
+    what: Literal["conversation", "files", "both"]
+
+
+class RewindUndone(Fact):
+    """The rewind with seq `rewound` does not hold any more."""
+
+    type: Literal["rewind_undone"] = "rewind_undone"
+    rewound: int
+
+
+class Note(Fact):
+    """A remark for the record; shown, never sent to the model."""
+
+    type: Literal["note"] = "note"
+    text: Text

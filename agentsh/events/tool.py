@@ -1,0 +1,96 @@
+"""Facts of a tool call: asked, judged, started, finished, and what it changed."""
+
+from typing import Literal
+
+from agentsh.events.base import Fact, JsonValue, Text
+
+Effect = Literal["read", "write", "exec", "net"]
+ResultStatus = Literal["ok", "error", "denied", "interrupted", "timed_out", "unknown"]
+
+
+class ToolCall(Fact):
+    """The model asked for a tool. call: the model's own id. arguments: its exact text, valid JSON or not."""
+
+    type: Literal["tool_call"] = "tool_call"
+    call: str
+    name: str
+    arguments: Text
+
+
+class ApprovalAsked(Fact):
+    """The user was asked; cause: the tool_call. subject: what is to be done, in one line."""
+
+    type: Literal["approval_asked"] = "approval_asked"
+    call: str
+    subject: str
+    effects: tuple[Effect, ...]
+
+
+class ApprovalAnswered(Fact):
+    """The answer; cause: the approval_asked. `session`: yes, and do not ask again for this kind."""
+
+    type: Literal["approval_answered"] = "approval_answered"
+    call: str
+    answer: Literal["yes", "session", "no"]
+    reason: str | None
+
+
+class ToolStarted(Fact):
+    """The durable intent, written before the first effect; cause: the tool_call.
+
+    sandbox: what holds it. decision: why it was allowed to run.
+    """
+
+    type: Literal["tool_started"] = "tool_started"
+    call: str
+    effects: tuple[Effect, ...]
+    sandbox: str
+    pid: int | None
+    decision: str
+
+
+class CodeEdit(Fact):
+    """A file was changed; cause: the tool_started. before, after: sha256 of its bytes, None where absent."""
+
+    type: Literal["code_edit"] = "code_edit"
+    call: str
+    path: str
+    diff: Text
+    before: str | None
+    after: str | None
+    snapshot: str | None
+
+
+class ToolResult(Fact):
+    """The one result of a call; cause: the tool_started, or the tool_call where it never started.
+
+    for_model: what the model is told. for_user: what the screen shows. output: the whole, where that is more.
+    """
+
+    type: Literal["tool_result"] = "tool_result"
+    call: str
+    status: ResultStatus
+    exit: int | None = None
+    for_model: Text
+    for_user: Text
+    duration_ms: int
+    output: Text | None = None
+
+
+class HookAnswered(Fact):
+    """A hook judged or annotated a call; cause: the tool_call."""
+
+    type: Literal["hook_answered"] = "hook_answered"
+    hook: str
+    call: str
+    verdict: Literal["pass", "deny", "annotate"]
+    message: str | None
+
+
+class JobChanged(Fact):
+    """A background job changed its state."""
+
+    type: Literal["job_changed"] = "job_changed"
+    job: str
+    state: str
+    detail: JsonValue = None

@@ -1,0 +1,132 @@
+"""Facts of a turn: what the user said, what was sent, what the model answered, how it ended."""
+
+from typing import Literal
+
+from agentsh.events.base import Cost, Fact, JsonValue, Text, Usage, Value
+
+Finish = Literal["stop", "tool_calls", "length", "content_filter", "interrupted", "cut"]
+TurnEnd = Literal["done", "interrupted", "max_steps", "max_cost", "error", "crashed"]
+
+
+class Attachment(Value):
+    """Something sent along with a message. content: text or a blob ref."""
+
+    name: str
+    media_type: str
+    content: Text
+
+
+class UserMessage(Fact):
+    """What the user said. cause: the text_queued event, where it waited in the queue first."""
+
+    type: Literal["user_message"] = "user_message"
+    text: Text
+    attachments: tuple[Attachment, ...]
+
+
+class TextQueued(Fact):
+    """Typed while a turn ran. steer: joins at the next step; else it waits for the turn's end."""
+
+    type: Literal["text_queued"] = "text_queued"
+    text: Text
+    steer: bool
+
+
+class TextWithdrawn(Fact):
+    """The queued text with seq `queued` was taken back."""
+
+    type: Literal["text_withdrawn"] = "text_withdrawn"
+    queued: int
+
+
+class Cut(Value):
+    """The context starts at this event from here on; what is older is left out of requests, never of the log."""
+
+    from_seq: int
+    reason: str
+
+
+class ContextBuilt(Fact):
+    """A request is about to be sent: one event for each logical request, retries included.
+
+    request_sha256, bytes: of the exact body. tokens, budget: as estimated by `estimator` before sending.
+    cut: set where this request moved the start of the context.
+    """
+
+    type: Literal["context_built"] = "context_built"
+    request_sha256: str
+    bytes: int
+    estimator: str
+    tokens: int
+    budget: int
+    cut: Cut | None
+
+
+class AgentMessage(Fact):
+    """A whole reply of the model; tool_call events follow where it asked for tools.
+
+    finish: as the provider said, or `interrupted` (the user) or `cut` (the stream or the process died).
+    """
+
+    type: Literal["agent_message"] = "agent_message"
+    text: Text
+    reasoning: Text | None
+    model: str
+    finish: Finish
+    usage: Usage | None
+    cost_usd: Cost
+
+
+class PartialMessage(Fact):
+    """New text of a reply that is still streaming, about once a second; superseded by its agent_message."""
+
+    type: Literal["partial_message"] = "partial_message"
+    text: Text
+    reasoning: Text | None = None
+
+
+class TurnFinished(Fact):
+    """The end of the work on one user message; cause: that message. steps: model calls made.
+
+    error: one line, where reason is `error`.
+    """
+
+    type: Literal["turn_finished"] = "turn_finished"
+    reason: TurnEnd
+    steps: int
+    usage: Usage
+    cost_usd: Cost
+    duration_ms: int
+    error: str | None = None
+
+
+class Compaction(Fact):
+    """A range of the conversation is replaced by a summary in requests, never in the log."""
+
+    type: Literal["compaction"] = "compaction"
+    from_seq: int
+    upto_seq: int
+    summary: Text
+    by: str
+
+
+class CompactionUndone(Fact):
+    """The compaction with seq `compaction` does not hold any more."""
+
+    type: Literal["compaction_undone"] = "compaction_undone"
+    compaction: int
+
+
+class ImageDropped(Fact):
+    """An image is left out of requests from here on."""
+
+    type: Literal["image_dropped"] = "image_dropped"
+    image: str
+    reason: str
+
+
+class TodoChanged(Fact):
+    """The whole todo list from here on."""
+
+    type: Literal["todo_changed"] = "todo_changed"
+    items: tuple[JsonValue, ...]

@@ -1,0 +1,1 @@
+"""What users run before and after a tool."""

@@ -1,0 +1,190 @@
+"""The storage contract: what every place that keeps logs and blobs promises. Stores never see an event type."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from agentsh.log.record import Draft, Record
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a backend can have at all.
+
+    durable: `wait_durable` means that a power cut loses nothing before it.
+    multi_host: processes on several machines may share it.
+    """
+
+    durable: bool
+    multi_host: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A place in a log that does not read.
+
+    where: `segment:offset`, for people. kind: `torn`, `crc`, `gap`, `doubled`, `header`, ….
+    after_seq: the last good seq before it.
+    """
+
+    where: str
+    kind: str
+    bytes: int
+    after_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What opening found and did to the bytes; nothing of it was lost, the rest lies in quarantine.
+
+    quarantined: names of the files below the session's `quarantine/`.
+    """
+
+    cut_bytes: int = 0
+    newline_added: bool = False
+    quarantined: tuple[str, ...] = ()
+    damages: tuple[Damage, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.cut_bytes or self.newline_added or self.quarantined or self.damages)
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who has the lease of a session, for people; never used to decide anything."""
+
+    pid: int
+    host: str
+    tty: str | None
+    since: str
+
+    def __str__(self) -> str:
+        place = f" on {self.tty}" if self.tty else ""
+        return f"pid {self.pid} at {self.host}{place}, since {self.since}"
+
+
+class OpenLog(Protocol):
+    """One session, open for appending by its one writer. Safe to share between tasks of one event loop."""
+
+    @property
+    def session(self) -> str:
+        """The session's id."""
+        ...
+
+    @property
+    def last_seq(self) -> int:
+        """Seq of the last record; 0 in an empty log."""
+        ...
+
+    @property
+    def durable_seq(self) -> int:
+        """Highest seq known to survive a power cut, as far as `capabilities.durable` promises."""
+        ...
+
+    async def append(self, drafts: Sequence[Draft]) -> list[Record]:
+        """Append all or none and return the records as any reader would now read them.
+
+        On return they survive the death of this process; `wait_durable` is for power cuts.
+        Strings that would make a line longer than 25,000 bytes come back as blob references.
+        Not to be cancelled half-way: the caller shields it.
+
+        Raises:
+            LogWriteFailed: nothing was appended and the log is as before.
+            SessionHeld: another writer got in; nothing was appended, and no later append will be.
+        """
+        ...
+
+    async def wait_durable(self, seq: int) -> None:
+        """Return once every record up to `seq` is durable. Cancelling the wait does not cancel the sync.
+
+        Raises:
+            LogWriteFailed: the sync failed.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Sync, and give the lease back. Idempotent."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What `EventStore.open` returns: the log, the records that read, and what was repaired."""
+
+    log: OpenLog
+    records: Sequence[Record]
+    recovery: Recovery
+
+
+class EventStore(Protocol):
+    """Ordered, append-only records per session, one writer each."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this backend can promise."""
+        ...
+
+    async def create(self, session: str, *, by: str) -> OpenLog:
+        """Create an empty log, durably, and hold its lease. by: program and version, for the header.
+
+        Raises:
+            SessionExists: the id is taken.
+            LogWriteFailed: the place cannot be written.
+        """
+        ...
+
+    async def open(self, session: str) -> Opened:
+        """Take the lease, recover the tail, and read the log.
+
+        Raises:
+            SessionMissing: no such session; nothing was created.
+            SessionHeld: somebody else has the lease.
+            SessionReadOnly, LogTooNew: it can be read but not continued.
+        """
+        ...
+
+    def read(self, session: str, *, after_seq: int = 0) -> Iterator[Record]:
+        """Yield the records beyond `after_seq` in order, without a lease and without changing a byte.
+
+        Blocks: call it off the event loop. Damaged places are skipped; `damages` names them.
+
+        Raises:
+            SessionMissing: no such session.
+        """
+        ...
+
+    def damages(self, session: str) -> Sequence[Damage]:
+        """Return the places that do not read. Blocks.
+
+        Raises:
+            SessionMissing: no such session.
+        """
+        ...
+
+    def sessions(self) -> list[str]:
+        """Return the ids of all sessions, unordered. Blocks. A damaged session is listed too."""
+        ...
+
+    def holder(self, session: str) -> Holder | None:
+        """Return who has the lease right now, or None. Blocks; never takes the lease."""
+        ...
+
+
+class BlobStore(Protocol):
+    """Content-addressed bytes. Blocks: call it off the event loop. A ref is `sha256:` and 64 hex digits."""
+
+    def put(self, data: bytes) -> str:
+        """Keep `data` durably and return its ref. Idempotent.
+
+        Raises:
+            LogWriteFailed: the place cannot be written.
+        """
+        ...
+
+    def get(self, ref: str) -> bytes:
+        """Return the bytes of `ref`, checked against it.
+
+        Raises:
+            BlobMissing: not there, or damaged.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""Protocols beside the values they exchange."""

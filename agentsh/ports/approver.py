@@ -1,0 +1,32 @@
+"""The port to whoever can say yes or no."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from agentsh.events.tool import Effect
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A call that needs a yes. subject: what is to be done, one line. preview: a diff or the whole command."""
+
+    tool: str
+    subject: str
+    preview: str
+    effects: tuple[Effect, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer. `session`: yes, and do not ask again for this tool. reason: told to the model on a no."""
+
+    verdict: Literal["yes", "session", "no"]
+    reason: str | None = None
+
+
+class Approver(Protocol):
+    """Asks. Where nobody can be asked, the engine is given None instead of one of these."""
+
+    async def ask(self, question: Question) -> Answer:
+        """Return the answer, however long it takes. Cancellation withdraws the question."""
+        ...

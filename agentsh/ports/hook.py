@@ -1,0 +1,30 @@
+"""The port to what users run before and after a tool."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class HookVerdict:
+    """`pass`: nothing to say. `deny`: do not run it, message goes to the model. `annotate`: message is added."""
+
+    verdict: Literal["pass", "deny", "annotate"] = "pass"
+    message: str | None = None
+
+
+class Hook(Protocol):
+    """Judges or annotates calls; never rewrites them."""
+
+    @property
+    def name(self) -> str:
+        """The name under which its answers are logged."""
+        ...
+
+    async def before_tool(self, tool: str, arguments: Mapping[str, Any]) -> HookVerdict:
+        """Called after the arguments were checked and before the policy. A failure counts as `deny`."""
+        ...
+
+    async def after_tool(self, tool: str, arguments: Mapping[str, Any], status: str, result: str) -> HookVerdict:
+        """Called before the result is recorded; `deny` counts as `annotate`."""
+        ...

@@ -1,0 +1,89 @@
+"""The port to a tool."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from agentsh.events.tool import Effect
+from agentsh.ports.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """What a tool says of itself. parameters: a JSON schema object. effects: the most it may do.
+
+    subject: names the argument that says in one line what a call is about, for the screen and for approvals.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    effects: frozenset[Effect]
+    subject: str | None = None
+
+    @property
+    def read_only(self) -> bool:
+        """Whether calls have no effects, so that they may run together and need no approval."""
+        return self.effects <= {"read"}
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A file that a tool changed. before, after: its bytes, None where absent."""
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """What a call came to.
+
+    for_model: all that the model is told. for_user: what the screen shows: first line the summary, then detail.
+    output: the whole output, where for_model holds only a part of it.
+    """
+
+    for_model: str
+    for_user: str
+    status: Literal["ok", "error", "timed_out"] = "ok"
+    exit: int | None = None
+    edits: tuple[Edit, ...] = ()
+    output: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """All that a tool gets; a fourth field needs an ADR.
+
+    progress: shows new output while it runs; may be dropped.
+    """
+
+    workspace: Workspace
+    call_id: str
+    progress: Callable[[str], None] = field(default=lambda text: None)
+
+
+class Tool(Protocol):
+    """One thing a model can do."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description, schema, effects. Constant."""
+        ...
+
+    def parse(self, arguments: str) -> Mapping[str, Any]:
+        """Return the checked arguments of a call.
+
+        Raises:
+            BadArguments: not JSON, or not fitting the schema; the message tells the model what to mend.
+        """
+        ...
+
+    async def run(self, context: ToolContext, arguments: Mapping[str, Any]) -> ToolOutcome:
+        """Do it. Cancellation undoes nothing, but leaves no process behind.
+
+        Raises:
+            ToolFailed: told to the model as the result. Anything else is a bug, and told as such.
+        """
+        ...

@@ -1,0 +1,109 @@
+"""The port to a working directory: all that tools may do to files and processes."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name in a directory. path: relative to the workspace, `/` between parts. size: bytes, of files."""
+
+    path: str
+    kind: Literal["file", "directory", "link", "other"]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessResult:
+    """How a command ended.
+
+    exit: code; negative signal number where a signal ended it; None where it was killed at its time limit.
+    output: stdout and stderr as they came, decoded, with the middle left out beyond the cap.
+    total_bytes: size of the whole output. whole: all of it as kept, where the cap cut it and it is within 10 MiB.
+    left_running: the direct child ended but a descendant kept the pipe open; it was killed.
+    """
+
+    exit: int | None
+    output: str
+    total_bytes: int
+    whole: bytes | None
+    timed_out: bool
+    left_running: bool
+    duration_ms: int
+
+
+class Workspace(Protocol):
+    """A directory that belongs to one session. Paths are relative to it, or absolute inside it.
+
+    The file methods block; every path that leads outside, through `..`, a link or a device, is refused.
+    """
+
+    @property
+    def root(self) -> str:
+        """The absolute path of the directory."""
+        ...
+
+    @property
+    def sandbox(self) -> str:
+        """What holds commands: `none`, `bwrap`, …."""
+        ...
+
+    def relative(self, path: str) -> str:
+        """Return `path` relative to the root, normalised; `.` for the root itself.
+
+        Raises:
+            PathRefused: it leads outside.
+        """
+        ...
+
+    def read_bytes(self, path: str, *, max_bytes: int) -> bytes:
+        """Return the bytes of a plain file.
+
+        Raises:
+            PathRefused: outside, a directory, a device, larger than max_bytes, or not there.
+        """
+        ...
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        """Replace or create a file and the directories above it; the name gets a new inode, the mode stays.
+
+        Raises:
+            PathRefused: outside, or not a plain file.
+            ToolFailed: the disk refused.
+        """
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Tell whether something of that name is inside."""
+        ...
+
+    def entries(self, path: str) -> list[Entry]:
+        """Return what is in a directory, sorted by name.
+
+        Raises:
+            PathRefused: outside, or no directory.
+        """
+        ...
+
+    def walk(self, path: str = ".") -> Iterator[Entry]:
+        """Yield the files below `path`, sorted, without following links; `.git` and ignored files are left out."""
+        ...
+
+    async def run(
+        self,
+        command: str,
+        *,
+        timeout_s: float,
+        max_bytes: int,
+        on_output: Callable[[str], None] | None = None,
+    ) -> ProcessResult:
+        """Run a shell command in the workspace, in a process group of its own, with a scrubbed environment.
+
+        Returns when the direct child has ended, even if a descendant keeps the pipe open.
+        Cancellation kills the whole group before it is passed on.
+
+        Raises:
+            ToolFailed: it could not be started.
+        """
+        ...

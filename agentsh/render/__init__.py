@@ -1,0 +1,1 @@
+"""Events to a screen or a stream: one renderer, one file; each takes events only."""

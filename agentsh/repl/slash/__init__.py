@@ -1,0 +1,1 @@
+"""Slash commands: one command, one file."""

@@ -1,0 +1,1 @@
+"""Places to keep logs and blobs: one backend, one file; a store never sees an event."""

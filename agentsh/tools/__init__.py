@@ -1,0 +1,1 @@
+"""What a model can do in a workspace: one tool, one file."""

@@ -1,0 +1,136 @@
+"""A whole engine on memory: store, scripted model, fake clock, tools of two lines."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from agentsh.context.state import SessionState
+from agentsh.engine.bus import Bus
+from agentsh.engine.gate import Gate
+from agentsh.engine.journal import Journal
+from agentsh.engine.open import Writer, begin, past, reopen
+from agentsh.engine.session import Parts, Session
+from agentsh.engine.step import ModelStep, Price, StepSettings
+from agentsh.engine.tool_runner import ToolRunner
+from agentsh.engine.turn import Limits, Turn
+from agentsh.events.session import EnvironmentChanged, Mode, SessionInit, WorkspaceOrigin
+from agentsh.log.store import OpenLog
+from agentsh.models.scripted import Move
+from agentsh.ports.approver import Approver
+from agentsh.ports.hook import Hook
+from agentsh.ports.model import Model
+from agentsh.ports.texts import InlineTexts
+from agentsh.ports.tokens import ByteEstimate
+from agentsh.ports.tool import Tool, ToolContext, ToolOutcome, ToolSpec
+from agentsh.ports.workspace import Workspace
+from agentsh.testing import FakeClock, FunctionTool, KeepingRenderer, MemoryStore, ScriptedModel
+
+ID = "20261129-k3v9qd"
+
+
+class NoWorkspace:
+    """Only what the engine itself looks at."""
+
+    sandbox = "none"
+    root = "/nowhere"
+
+
+@dataclass
+class Counter:
+    """Counts runs of the tool with effects."""
+
+    runs: list[str] = field(default_factory=list)
+    started: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def tools(self) -> dict[str, Tool]:
+        async def look(context: ToolContext, arguments: Mapping[str, Any]) -> ToolOutcome:
+            return ToolOutcome(f"saw {arguments.get('path')}", "look")
+
+        async def change(context: ToolContext, arguments: Mapping[str, Any]) -> ToolOutcome:
+            self.runs.append(str(arguments.get("path")))
+            return ToolOutcome("changed", "change")
+
+        async def hang(context: ToolContext, arguments: Mapping[str, Any]) -> ToolOutcome:
+            context.progress("half of the output")
+            self.runs.append("hang")
+            self.started.set()
+            await asyncio.sleep(3600)
+            raise AssertionError
+
+        async def broken(context: ToolContext, arguments: Mapping[str, Any]) -> ToolOutcome:
+            raise KeyError("a bug in the tool")
+
+        def tool(name: str, effects: set[Any], function: Any) -> Tool:
+            spec = ToolSpec(name, f"{name} it", {"type": "object"}, frozenset(effects), "path")
+            return FunctionTool(spec, function)
+
+        return {
+            "look": tool("look", {"read"}, look),
+            "change": tool("change", {"write"}, change),
+            "hang": tool("hang", {"exec"}, hang),
+            "broken": tool("broken", {"read"}, broken),
+        }
+
+
+@dataclass
+class Rig:
+    session: Session
+    store: MemoryStore
+    model: ScriptedModel
+    screen: KeepingRenderer
+    counter: Counter
+    clock: FakeClock
+
+
+def assemble(
+    log: OpenLog,
+    state: SessionState,
+    model: Model,
+    screen: KeepingRenderer,
+    counter: Counter,
+    clock: FakeClock,
+    *,
+    approver: Approver | None = None,
+    hooks: Sequence[Hook] = (),
+    limits: Limits | None = None,
+    budget_tokens: int = 100_000,
+) -> tuple[Session, Journal]:
+    bus = Bus()
+    bus.subscribe(screen)
+    journal = Journal(log, state, bus, clock)
+    workspace = cast(Workspace, NoWorkspace())
+    gate = Gate(journal, workspace, hooks, approver, preapproved=False)
+    runner = ToolRunner(journal, counter.tools(), workspace, gate, hooks, InlineTexts(), clock)
+    settings = StepSettings(budget_tokens, Price(1.0, 0.1, 10.0))
+    step = ModelStep(journal, model, InlineTexts(), ByteEstimate(), settings, clock)
+    turn = Turn(journal, step, runner, limits or Limits(), clock)
+    return Session(Parts(log, journal, turn, gate, model)), journal
+
+
+async def new(moves: Sequence[Move], *, mode: Mode = "yolo", store: MemoryStore | None = None, **more: Any) -> Rig:
+    store = store or MemoryStore()
+    clock, screen, counter, model = FakeClock(), KeepingRenderer(), Counter(), ScriptedModel(moves)
+    log = await store.create(ID, by="agentsh test")
+    session, journal = assemble(log, SessionState(), model, screen, counter, clock, **more)
+    init = SessionInit(
+        id=ID,
+        title=None,
+        cwd="/x",
+        project="x",
+        model="scripted",
+        mode=mode,
+        workspace=WorkspaceOrigin(kind="empty", origin=None, base=None),
+    )
+    environment = EnvironmentChanged(system_prompt="You are a test.", tools="[]", instructions=())
+    await begin(journal, init, environment)
+    return Rig(session, store, model, screen, counter, clock)
+
+
+async def again(store: MemoryStore, moves: Sequence[Move], **more: Any) -> Rig:
+    opened = await store.open(ID)
+    _, state = past(opened)
+    clock, screen, counter, model = FakeClock(), KeepingRenderer(), Counter(), ScriptedModel(moves)
+    session, journal = assemble(opened.log, state, model, screen, counter, clock, **more)
+    await reopen(journal, opened.recovery, Writer("test", "host", 1))
+    return Rig(session, store, model, screen, counter, clock)
