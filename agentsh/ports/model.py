@@ -60,6 +60,18 @@ class Reply:
     model: str
 
 
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where and how to reach a provider. api_key: None where none is needed (a local server) or none is set.
+
+    timeout_s: seconds without a single byte after which a request counts as lost.
+    """
+
+    base_url: str
+    api_key: str | None
+    timeout_s: float = 120.0
+
+
 Streamed = TextDelta | ReasoningDelta | Retrying | Reply
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from agentsh.context.state import SessionState
 from agentsh.engine.bus import Bus
@@ -14,6 +14,7 @@ from agentsh.engine.session import Parts, Session
 from agentsh.engine.step import ModelStep, Price, StepSettings
 from agentsh.engine.tool_runner import ToolRunner
 from agentsh.engine.turn import Limits, Turn
+from agentsh.events.base import Fact
 from agentsh.events.session import EnvironmentChanged, Mode, SessionInit, WorkspaceOrigin
 from agentsh.log.store import OpenLog
 from agentsh.models.scripted import Move
@@ -26,6 +27,7 @@ from agentsh.ports.tool import Tool, ToolContext, ToolOutcome, ToolSpec
 from agentsh.ports.workspace import Workspace
 from agentsh.testing import FakeClock, FunctionTool, KeepingRenderer, MemoryStore, ScriptedModel
 
+F = TypeVar("F", bound=Fact)
 ID = "20261129-k3v9qd"
 
 
@@ -81,6 +83,10 @@ class Rig:
     screen: KeepingRenderer
     counter: Counter
     clock: FakeClock
+
+    def facts(self, kind: type[F]) -> list[F]:
+        """The facts of one class that were shown, in order."""
+        return [e.fact for e in self.screen.events if isinstance(e.fact, kind)]
 
 
 def assemble(

@@ -4,20 +4,20 @@ import asyncio
 import json
 
 import pytest
+
 from agentsh.base.errors import ModelUnavailable, StreamCut
 from agentsh.context.fold import fold
 from agentsh.engine.turn import Limits
 from agentsh.events.codec import decode
-from agentsh.events.tool import ToolResult
+from agentsh.events.tool import ToolResult, ToolStarted
 from agentsh.events.turn import AgentMessage, TurnFinished
 from agentsh.ports.approver import Answer
 from agentsh.testing import MemoryStore, Say, ScriptedApprover
-
 from tests.engine.rig import ID, Rig, again, new
 
 
 def results(rig: Rig) -> list[ToolResult]:
-    return [e.fact for e in rig.screen.events if isinstance(e.fact, ToolResult)]
+    return rig.facts(ToolResult)
 
 
 async def test_a_turn_with_two_tools_is_recorded_in_the_order_of_the_design() -> None:
@@ -119,7 +119,7 @@ async def test_an_interruption_at_any_moment_leaves_a_log_that_is_closed_and_val
         assert not state.calls
         assert rig.screen.types.count("tool_call") == rig.screen.types.count("tool_result")
         runs = len(rig.counter.runs)
-        started = [e for e in rig.screen.events if e.fact.type == "tool_started" and "write" in e.fact.effects]
+        started = [f for f in rig.facts(ToolStarted) if "write" in f.effects]
         assert runs <= len(started)
         assert fold([decode(r) for r in rig.store.read(ID)]) == state
 
@@ -154,12 +154,11 @@ class CutModel:
 
 async def test_the_text_of_a_cut_stream_is_kept() -> None:
     rig = await new([])
-    rig.session._parts.turn._step._model = CutModel()  # type: ignore[assignment]
+    rig.session._parts.turn._step._model = CutModel()
     async with rig.session:
         outcome = await rig.session.submit("go")
     assert outcome.reason == "error"
-    kept = [e.fact for e in rig.screen.events if isinstance(e.fact, AgentMessage)]
-    assert [(m.text, m.finish) for m in kept] == [("half an ans", "cut")]
+    assert [(m.text, m.finish) for m in rig.facts(AgentMessage)] == [("half an ans", "cut")]
 
 
 async def test_approvals_are_facts_and_a_yes_for_the_session_is_asked_once() -> None:

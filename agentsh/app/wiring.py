@@ -1,0 +1,33 @@
+"""The tables from a name to what it means: to add a tool, a wire or a renderer is one file and one line here."""
+
+from importlib import import_module
+from typing import Any
+
+TOOLS = {
+    "read": "agentsh.tools.read:TOOL",
+    "list": "agentsh.tools.list:TOOL",
+    "grep": "agentsh.tools.grep:TOOL",
+    "write": "agentsh.tools.write:TOOL",
+    "edit": "agentsh.tools.edit:TOOL",
+    "shell": "agentsh.tools.shell:TOOL",
+}
+"""What a model is offered, in the order in which it is told."""
+
+WIRES = {
+    "chat": "agentsh.models.openai_chat:OpenAIChat",
+    "demo": "agentsh.models.demo:DemoModel",
+}
+"""Ways to speak to a provider: classes made from an `Endpoint`."""
+
+RENDERERS = {
+    "screen": "agentsh.render.screen:ScreenRenderer",
+    "text": "agentsh.render.screen:ScreenRenderer",
+    "json": "agentsh.render.jsonl:JsonRenderer",
+    "final": "agentsh.render.final:FinalRenderer",
+}
+
+
+def load(target: str) -> Any:
+    """Return what `module:name` names."""
+    module, _, name = target.partition(":")
+    return getattr(import_module(module), name)
