@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
+from typing import Any
 
 from agentsh.base.errors import UsageProblem
 from agentsh.context.repairs import repairs
@@ -9,7 +10,7 @@ from agentsh.context.state import SessionState
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
 from agentsh.engine.turn import Turn, TurnOutcome
-from agentsh.events.session import Mode, ModeChanged, ModelChanged, Renamed
+from agentsh.events.session import Mode, ModeChanged, ModelChanged, Renamed, Tagged
 from agentsh.events.turn import Attachment, TextQueued, TextWithdrawn
 from agentsh.log.store import OpenLog
 from agentsh.ports.model import Model
@@ -94,14 +95,21 @@ class Session:
         if mode != self.state.mode:
             await self._journal.record(ModeChanged(mode=mode), durable=True)
 
-    async def set_model(self, model: str) -> None:
-        """Change the model that the next request goes to, at the same provider."""
-        if model != self.state.model:
-            await self._journal.record(ModelChanged(model=model), durable=True)
+    async def set_model(self, model: str, request: dict[str, Any] | None = None) -> None:
+        """Change the model that the next request goes to. request: what is recorded of another wire or profile."""
+        if model == self.state.model and request is None:
+            return
+        changed = ModelChanged(model=model) if request is None else ModelChanged(model=model, request=request)
+        await self._journal.record(changed, durable=True)
 
     async def rename(self, title: str) -> None:
         """Give the session a title."""
         await self._journal.record(Renamed(title=title, by="user"), durable=True)
+
+    async def tag(self, tags: tuple[str, ...]) -> None:
+        """Set the whole set of tags."""
+        if tags != self.state.tags:
+            await self._journal.record(Tagged(tags=tags), durable=True)
 
     async def close(self) -> None:
         """Interrupt what runs, sync, and give the lease back. Idempotent."""

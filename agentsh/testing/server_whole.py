@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from agentsh.testing.server_script import (
     AUTO,
@@ -42,7 +43,7 @@ class Whole:
 
 def with_ids(steps: Iterable[Step], reply_id: str) -> tuple[Step, ...]:
     """The steps with each FRESH id replaced; `reply_id` is unique, so the ids are."""
-    fresh = (f"call_{reply_id}_{count}" for count in range(1_000_000))
+    fresh = (f"call_{reply_id}_{number}" for number in count())
 
     def named(part: Part) -> Part:
         return replace(part, id=next(fresh)) if isinstance(part, CallDelta) and part.id == FRESH else part

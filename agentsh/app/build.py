@@ -1,0 +1,254 @@
+"""The composition root: settings and names in, a running session out."""
+
+import json
+import os
+import platform
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentsh import __version__
+from agentsh.app.paths import Home
+from agentsh.app.settings import Choice, Settings
+from agentsh.app.texts import BlobTexts
+from agentsh.app.wiring import TOOLS, WIRES, load
+from agentsh.base.clock import Clock, SystemClock
+from agentsh.base.errors import WorkspaceError
+from agentsh.context.state import SessionState
+from agentsh.context.system_prompt import system_prompt
+from agentsh.engine.bus import Bus
+from agentsh.engine.gate import Gate
+from agentsh.engine.journal import Journal
+from agentsh.engine.open import Writer, begin, past, reopen
+from agentsh.engine.session import Parts, Session
+from agentsh.engine.step import ModelStep, Price, StepSettings
+from agentsh.engine.tool_runner import ToolRunner
+from agentsh.engine.turn import Limits, Turn
+from agentsh.events.base import BlobRef
+from agentsh.events.event import Event
+from agentsh.events.session import EnvironmentChanged, Mode, SessionInit, WorkspaceMoved, WorkspaceOrigin
+from agentsh.log.spill import reference
+from agentsh.log.store import BlobStore, EventStore, OpenLog
+from agentsh.ports.approver import Approver
+from agentsh.ports.hook import Hook
+from agentsh.ports.model import Endpoint, Model
+from agentsh.ports.renderer import Renderer
+from agentsh.ports.tokens import ByteEstimate
+from agentsh.ports.tool import Tool
+from agentsh.ports.workspace import Workspace
+
+if TYPE_CHECKING:
+    from agentsh.workspace.provision import Provisioned
+
+BY = f"agentsh {__version__}"
+
+
+@dataclass(frozen=True, slots=True)
+class Screens:
+    """What watches and who answers. renderers: each sees every fact. approver: None where nobody can be asked."""
+
+    renderers: Sequence[Renderer]
+    approver: Approver | None = None
+    on_failure: Callable[[Renderer, Exception], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A session of this process, and what else a command needs of it. past: its events before this opening."""
+
+    session: Session
+    id: str
+    home: Home
+    past: Sequence[Event]
+    workspace: Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that decides how a session runs. limits: None takes those of the settings."""
+
+    home: Home
+    settings: Settings
+    choice: Choice
+    screens: Screens
+    limits: Limits | None = None
+    budget_tokens: int | None = None
+
+
+def blob_store(home: Home) -> BlobStore:
+    """Return the blobs of a home."""
+    from agentsh.stores.blobs import FileBlobs
+
+    return FileBlobs(home.blobs)
+
+
+def event_store(home: Home, settings: Settings | None = None) -> EventStore:
+    """Return the logs of a home."""
+    from agentsh.stores.jsonl import JsonlStore
+
+    durability = settings.log.durability if settings else "ack"
+    return JsonlStore(home.sessions, blob_store(home), durability=durability)
+
+
+def make_model(choice: Choice, clock: Clock) -> Model:
+    """Return the model of a choice, with retries around it."""
+    from agentsh.models.retry import RetryingModel
+
+    endpoint = Endpoint(choice.base_url, choice.api_key, choice.timeout_s)
+    model: Model = load(WIRES[choice.wire])(endpoint)
+    return RetryingModel(model, clock)
+
+
+def tools() -> dict[str, Tool]:
+    """Return the tools that models are offered, by name, in the order of the table."""
+    return {name: load(target) for name, target in TOOLS.items()}
+
+
+def tool_schemas(offered: Mapping[str, Tool]) -> str:
+    """Return the neutral JSON list that environment_changed records."""
+    specs = [tool.spec for tool in offered.values()]
+    schemas = [{"name": s.name, "description": s.description, "parameters": s.parameters} for s in specs]
+    return json.dumps(schemas, ensure_ascii=False, separators=(",", ":"))
+
+
+async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, cwd: Path, mode: Mode) -> Running:
+    """Create a session whose workspace is there already, and record its birth."""
+    home, choice = plan.home, plan.choice
+    blobs = blob_store(home)
+    log = await event_store(home, plan.settings).create(session, by=BY)
+    assembled = _Assembly(plan, log, SessionState(), blobs, provisioned.path, in_place=provisioned.kind == "in-place")
+    where = str(provisioned.path)
+    origin = WorkspaceOrigin(kind=provisioned.kind, origin=provisioned.origin, base=None)
+    if provisioned.kind == "in-place":
+        origin = origin.model_copy(update={"path": where})
+    init = SessionInit(
+        id=session,
+        title=None,
+        cwd=str(cwd),
+        project=_project(cwd),
+        model=choice.model,
+        mode=mode,
+        workspace=origin,
+    )
+    made_of = f" (a copy of {provisioned.origin})" if provisioned.kind == "copy" else f" ({provisioned.kind})"
+    prompt = system_prompt(
+        workspace=where + made_of,
+        system=f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+        date=f"{SystemClock().now():%Y-%m-%d}",
+    )
+    environment = EnvironmentChanged(
+        system_prompt=_as_blob(blobs, prompt),
+        tools=_as_blob(blobs, tool_schemas(assembled.tools)),
+        instructions=(),
+        request=choice.request(),
+    )
+    await begin(assembled.journal, init, environment)
+    return Running(assembled.session, session, home, (), assembled.workspace)
+
+
+async def resume_session(
+    home: Home,
+    session: str,
+    settings: Settings,
+    *,
+    plan_for: Callable[[SessionState], Plan],
+    show: Callable[[Sequence[Event]], None],
+    directory: Path | None = None,
+) -> Running:
+    """Open a session again.
+
+    plan_for: chooses model and screens once the state is known. show: is given the past before anything new is
+    recorded. directory: the workspace from here on, where the old one was moved.
+
+    Raises:
+        SessionHeld, SessionReadOnly, SessionMissing: as the store says.
+        WorkspaceError: the workspace is gone, and no other was given.
+    """
+    opened = await event_store(home, settings).open(session)
+    try:
+        events, state = past(opened)
+        root = directory or Path(state.workspace_path or home.workspaces / session)
+        if not root.is_dir():
+            raise WorkspaceError(
+                f"the workspace {root} is not there", hint=f"`agentsh resume {session} --dir PATH` goes on in another"
+            )
+        plan = plan_for(state)
+        in_place = state.workspace is not None and state.workspace.kind == "in-place"
+        assembled = _Assembly(plan, opened.log, state, blob_store(home), root, in_place=in_place)
+        show(events)
+        await reopen(assembled.journal, opened.recovery, Writer(__version__, socket.gethostname(), os.getpid()))
+        if directory is not None and str(root) != state.workspace_path:
+            await assembled.journal.record(WorkspaceMoved(path=str(root), reason="--dir"), durable=True)
+        recorded = (state.environment.request if state.environment else None) or {}
+        wanted = plan.choice.request()
+        if plan.choice.model != state.model or wanted != recorded:
+            await assembled.session.set_model(plan.choice.model, wanted)
+    except BaseException:
+        await opened.log.close()
+        raise
+    return Running(assembled.session, session, home, events, assembled.workspace)
+
+
+class _Assembly:
+    """Puts the parts of one session together."""
+
+    def __init__(
+        self, plan: Plan, log: OpenLog, state: SessionState, blobs: BlobStore, root: Path, *, in_place: bool
+    ) -> None:
+        from agentsh.workspace.local import LocalWorkspace
+
+        clock, texts, screens = SystemClock(), BlobTexts(blobs), plan.screens
+        bus = Bus(screens.on_failure)
+        for renderer in screens.renderers:
+            bus.subscribe(renderer)
+        self.tools = tools()
+        self.workspace: Workspace = LocalWorkspace(root, session=log.session)
+        self.journal = Journal(log, state, bus, clock)
+        hooks = _hooks(plan.settings)
+        # The demo model's calls are a script that we ship; in the user's own directory even they are asked for.
+        preapproved = plan.choice.wire == "demo" and not in_place
+        gate = Gate(self.journal, self.workspace, hooks, screens.approver, preapproved=preapproved)
+        runner = ToolRunner(self.journal, self.tools, self.workspace, gate, hooks, texts, clock)
+        model = make_model(plan.choice, clock)
+        step = ModelStep(self.journal, model, texts, ByteEstimate(), _step_settings(plan), clock)
+        turn = Turn(self.journal, step, runner, plan.limits or _limits(plan.settings), clock)
+        self.session = Session(Parts(log, self.journal, turn, gate, model))
+
+
+def _hooks(settings: Settings) -> list[Hook]:
+    if not settings.hooks:
+        return []
+    from agentsh.hooks.command import CommandHook
+
+    return [
+        CommandHook(name, tuple(h.command), frozenset(h.events), h.timeout_s) for name, h in settings.hooks.items()
+    ]
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(settings.session.max_steps, settings.session.max_cost_usd)
+
+
+def _step_settings(plan: Plan) -> StepSettings:
+    budget = plan.budget_tokens or plan.settings.session.budget_tokens
+    if plan.choice.context_window is not None and plan.budget_tokens is None:
+        budget = min(budget, plan.choice.context_window)
+    price = plan.choice.price
+    if price is None:
+        return StepSettings(budget)
+    cached = price.prompt if price.cached is None else price.cached
+    return StepSettings(budget, Price(price.prompt, cached, price.completion))
+
+
+def _project(cwd: Path) -> str | None:
+    """The name of the git repository around `cwd`, else of `cwd` itself; a tag for people, never a key."""
+    root = next((p for p in (cwd, *cwd.parents) if (p / ".git").exists()), cwd)
+    return root.name or None
+
+
+def _as_blob(blobs: BlobStore, text: str) -> BlobRef:
+    data = text.encode("utf-8", "surrogatepass")
+    members: dict[str, Any] = reference(blobs.put(data), text, len(data))
+    return BlobRef.model_validate(members)

@@ -1,0 +1,195 @@
+"""What sessions there are: the rows of `ls`, and the look-up of a session by what people call it.
+
+The logs are the truth; the index only saves reading them again. Loads no pydantic and no framework.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from agentsh.app.paths import Home, Homes
+from agentsh.base.errors import SessionAmbiguous, SessionMissing
+from agentsh.base.ids import is_session_id, matching_ids
+from agentsh.events.summary import VERSION, summarise
+from agentsh.log.store import Holder
+
+
+class Place(NamedTuple):
+    """A session's directory. updated_ns: last write to its log; 0 where the log is missing. size: bytes of it."""
+
+    home: Home
+    id: str
+    updated_ns: int
+    size: int
+    stamp: str
+
+
+class Row(NamedTuple):
+    """A session in a list. state: `running`, `idle`, `crashed`, `damaged` or `empty`. holder: who runs it."""
+
+    place: Place
+    summary: dict[str, Any]
+    state: str
+    holder: Holder | None
+
+
+class Filter(NamedTuple):
+    """Which sessions, in which order. limit: 0 for all. query: words that title, id or project must contain."""
+
+    query: str | None = None
+    tags: tuple[str, ...] = ()
+    sort: str = "updated"
+    limit: int = 50
+
+
+def places(homes: Iterable[Home]) -> list[Place]:
+    """Return every session of the homes, newest first. A directory with a foreign name is none."""
+    found = [place for home in homes for place in _places(home)]
+    found.sort(key=lambda p: (p.updated_ns, p.id), reverse=True)
+    return found
+
+
+def _places(home: Home) -> Iterator[Place]:
+    try:
+        entries = os.scandir(home.sessions)
+    except OSError:
+        return
+    with entries:
+        for entry in entries:
+            if not is_session_id(entry.name):
+                continue
+            try:
+                stat = os.stat(f"{entry.path}/events.jsonl")
+            except OSError:
+                yield Place(home, entry.name, 0, 0, "")
+                continue
+            stamp = f"{VERSION}:{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ino}"
+            yield Place(home, entry.name, stat.st_mtime_ns, stat.st_size, stamp)
+
+
+def rows(homes: Homes, wanted: Filter) -> list[Row]:
+    """Return the rows of `ls`."""
+    found = places(homes.read)
+    simple = not wanted.query and not wanted.tags and wanted.sort in ("updated", "size")
+    if wanted.sort == "size":
+        found.sort(key=lambda p: p.size, reverse=True)
+    if simple and wanted.limit:
+        found = found[: wanted.limit]
+    pairs = [(place, summary) for place, summary in with_summaries(found) if _fits(place, summary, wanted)]
+    if wanted.sort == "created":
+        pairs.sort(key=lambda pair: (pair[1].get("created") or "", pair[0].id), reverse=True)
+    elif wanted.sort == "cost":
+        pairs.sort(key=lambda pair: pair[1].get("cost_usd") or 0, reverse=True)
+    return [_row(*pair) for pair in (pairs[: wanted.limit] if wanted.limit else pairs)]
+
+
+def row_of(place: Place) -> Row:
+    """Return the row of one session."""
+    return _row(*with_summaries([place])[0])
+
+
+def _fits(place: Place, summary: dict[str, Any], wanted: Filter) -> bool:
+    if not set(wanted.tags) <= set(summary.get("tags") or ()):
+        return False
+    text = f"{place.id} {summary.get('title') or ''} {summary.get('project') or ''}".casefold()
+    return all(word in text for word in (wanted.query or "").casefold().split())
+
+
+def _row(place: Place, summary: dict[str, Any]) -> Row:
+    holder = _store(place.home).holder(place.id)
+    if holder is not None:
+        return Row(place, summary, "running", holder)
+    if summary.get("damages"):
+        state = "damaged"
+    elif not summary.get("last_seq"):
+        state = "empty"
+    else:
+        state = "crashed" if summary.get("open_turn") else "idle"
+    return Row(place, summary, state, None)
+
+
+def with_summaries(found: list[Place]) -> list[tuple[Place, dict[str, Any]]]:
+    """Return each place with its summary: from the index where that is of this very log, else from the log."""
+    known: dict[tuple[Home, str], dict[str, Any]] = {}
+    for home in dict.fromkeys(place.home for place in found):
+        known |= _of_home(home, [place for place in found if place.home == home])
+    return [(place, known[place.home, place.id]) for place in found]
+
+
+def _of_home(home: Home, found: list[Place]) -> dict[tuple[Home, str], dict[str, Any]]:
+    from agentsh.stores.index import SummaryIndex
+
+    index = SummaryIndex(home.index)
+    cached = index.get_many([place.id for place in found])
+    summaries: dict[tuple[Home, str], dict[str, Any]] = {}
+    fresh: list[tuple[str, str, str]] = []
+    for place in found:
+        stamp, text = cached.get(place.id, ("", ""))
+        summary = _load(text) if stamp == place.stamp and stamp else None
+        if summary is None:
+            summary = read_summary(place)
+            fresh.append((place.id, place.stamp, json.dumps(summary)))
+        summaries[home, place.id] = summary
+    if fresh and home.trusted:
+        index.put_many(fresh)
+    return summaries
+
+
+def _load(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and value.get("version") == VERSION else None
+
+
+def read_summary(place: Place) -> dict[str, Any]:
+    """Return the summary of a session from its log. A log that cannot be read at all gives an empty one."""
+    store = _store(place.home)
+    try:
+        summary = summarise(store.read(place.id))
+        # A torn tail is not damage: it is put right at the next opening, or a writer is about to finish it.
+        summary["damages"] = sum(d.kind != "torn" for d in store.damages(place.id))
+    except (OSError, SessionMissing):
+        summary = summarise(())
+        summary["damages"] = 1
+    return summary
+
+
+def _store(home: Home) -> Any:
+    from agentsh.stores.blobs import FileBlobs
+    from agentsh.stores.jsonl import JsonlStore
+
+    return JsonlStore(home.sessions, FileBlobs(home.blobs))
+
+
+def find(homes: Homes, text: str | None, *, last: bool = False) -> Place:
+    """Return the session that `text` names: an id, a unique prefix or suffix of one, or a title.
+
+    last: the newest instead, the same that `ls` shows first.
+
+    Raises:
+        SessionMissing: none fits.
+        SessionAmbiguous: several do.
+    """
+    found = places(homes.read)
+    if last or text is None:
+        if not found:
+            raise SessionMissing("there is no session yet", hint="start one with `agentsh new`")
+        return found[0]
+    by_id = {place.id: place for place in reversed(found)}
+    ids = matching_ids(list(by_id), text)
+    matches = [by_id[i] for i in ids] or _by_title(found, text)
+    if not matches:
+        raise SessionMissing(f"no session {text!r}", hint="`agentsh ls --all` lists them")
+    if len(matches) > 1:
+        matches.sort(key=lambda p: p.updated_ns, reverse=True)
+        raise SessionAmbiguous(
+            f"{text!r} fits {len(matches)} sessions; give more of the id:", candidates=tuple(p.id for p in matches)
+        )
+    return matches[0]
+
+
+def _by_title(found: list[Place], text: str) -> list[Place]:
+    return [place for place, summary in with_summaries(found) if summary.get("title") == text]

@@ -1,0 +1,111 @@
+"""Which directories hold sessions: the homes to read from and the one to write to. Standard library only.
+
+AGENTSH_HOME, else the nearest directory at or above the current one that holds agentsh.toml, sessions/ and
+workspaces/, else ~/.agentsh. One that was found by walking up may have come with somebody's repository: until
+`agentsh trust` it is only read.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentsh.base.ids import is_session_id
+
+CONFIG = "agentsh.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A directory that holds sessions. trusted: it may be written to, and its configuration is obeyed."""
+
+    root: Path
+    trusted: bool
+
+    @property
+    def sessions(self) -> Path:
+        """One directory per session: its log, its lock."""
+        return self.root / "sessions"
+
+    @property
+    def workspaces(self) -> Path:
+        """One directory per session: where its tools work."""
+        return self.root / "workspaces"
+
+    @property
+    def blobs(self) -> Path:
+        """Content-addressed bytes, shared by the sessions."""
+        return self.root / "blobs"
+
+    @property
+    def index(self) -> Path:
+        """The cache behind `ls`."""
+        return self.root / "index.db"
+
+    @property
+    def config(self) -> Path:
+        """The configuration."""
+        return self.root / CONFIG
+
+
+@dataclass(frozen=True, slots=True)
+class Homes:
+    """Where to look. read: in order of preference. write: where new sessions go. note: one line for the user."""
+
+    read: tuple[Home, ...]
+    write: Home
+    note: str | None = None
+
+
+def user_home(env: Mapping[str, str]) -> Path:
+    """Return ~/.agentsh."""
+    return Path(env.get("HOME") or os.path.expanduser("~")) / ".agentsh"
+
+
+def find_homes(cwd: Path, env: Mapping[str, str]) -> Homes:
+    """Return the homes for a command that is run in `cwd`. Creates nothing."""
+    named = env.get("AGENTSH_HOME")
+    if named:
+        home = Home(Path(named).expanduser().absolute(), trusted=True)
+        return Homes((home,), home)
+    own = Home(user_home(env), trusted=True)
+    found = _walk_up(cwd)
+    if found is None or found == own.root:
+        return Homes((own,), own)
+    from agentsh.app.trust import is_trusted
+
+    if is_trusted(found, own.root):
+        home = Home(found, trusted=True)
+        return Homes((home, own), home)
+    note = f"{found} is not trusted, so new sessions go to {own.root} (`agentsh trust` changes that)"
+    return Homes((Home(found, trusted=False), own), own, note)
+
+
+def _walk_up(cwd: Path) -> Path | None:
+    places = (cwd, *cwd.parents)
+    # A workspace may hold anything, a home with a hostile configuration too: the walk never starts in one.
+    if any(place.parent.name == "workspaces" and is_session_id(place.name) for place in places):
+        return None
+    return next((place for place in places if is_home(place)), None)
+
+
+def is_home(place: Path) -> bool:
+    """Tell whether a directory has the three marks of a home."""
+    return (place / CONFIG).is_file() and (place / "sessions").is_dir() and (place / "workspaces").is_dir()
+
+
+def prepare(home: Home) -> None:
+    """Make a home's directories where they are missing, readable by their owner only.
+
+    Raises:
+        UsageProblem: they cannot be made.
+    """
+    from agentsh.base.errors import UsageProblem
+
+    for place in (home.root, home.sessions, home.workspaces, home.blobs):
+        try:
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageProblem(
+                f"{place} cannot be made: {error.strerror}", hint="AGENTSH_HOME names another place for sessions"
+            ) from None

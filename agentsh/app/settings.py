@@ -1,0 +1,175 @@
+"""Configuration: agentsh.toml of the user and of the home, the environment, the command line; checked once.
+
+Only files of trusted homes get here (see paths). Later sources win: ~/.agentsh/agentsh.toml, HOME/agentsh.toml,
+AGENTSH_MODEL and OPENAI_* variables, then the options of the command.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agentsh.app.paths import Homes, user_home
+from agentsh.base.errors import UsageProblem
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+DEFAULT_MODEL = "gpt-5"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PriceSettings(_Section):
+    """US dollars per million tokens."""
+
+    prompt: float = Field(ge=0)
+    cached: float | None = Field(default=None, ge=0)
+    completion: float = Field(ge=0)
+
+
+class Profile(_Section):
+    """A way to reach a model. model: what the provider calls it, where that is not the profile's name.
+
+    api_key_env: the variable that holds the key. context_window: tokens. options: members of the request.
+    """
+
+    wire: Literal["chat", "demo"] = "chat"
+    model: str | None = None
+    base_url: str | None = None
+    api_key_env: str | None = None
+    context_window: int | None = Field(default=None, ge=1000)
+    timeout_s: float = Field(default=120.0, gt=0)
+    options: dict[str, Any] = {}
+    price: PriceSettings | None = None
+
+
+class SessionSettings(_Section):
+    """What new sessions start with. budget_tokens: for a whole request."""
+
+    mode: Literal["ask", "auto", "plan", "yolo"] = "ask"
+    max_steps: int = Field(default=200, ge=1)
+    max_cost_usd: float | None = Field(default=None, gt=0)
+    budget_tokens: int = Field(default=128_000, ge=2_000)
+
+
+class LogSettings(_Section):
+    """durability: `ack` syncs what was acknowledged, `always` every event, `none` nothing (tests)."""
+
+    durability: Literal["ack", "always", "none"] = "ack"
+
+
+class HookSettings(_Section):
+    """A command of the user's that judges or annotates calls of tools."""
+
+    command: list[str] = Field(min_length=1)
+    events: list[Literal["before_tool", "after_tool"]] = ["before_tool"]
+    timeout_s: float = Field(default=10.0, gt=0)
+
+
+class Settings(_Section):
+    """The whole of agentsh.toml. model: a profile or a model's name."""
+
+    model: str | None = None
+    session: SessionSettings = SessionSettings()
+    log: LogSettings = LogSettings()
+    models: dict[str, Profile] = {}
+    hooks: dict[str, HookSettings] = {}
+
+
+def load_settings(homes: Homes, env: Mapping[str, str]) -> Settings:
+    """Return the settings in force.
+
+    Raises:
+        UsageProblem: a file is no TOML, or names something unknown or impossible; it says which and where.
+    """
+    merged: dict[str, Any] = {}
+    files = dict.fromkeys([user_home(env) / "agentsh.toml", homes.write.config])
+    for file in files:
+        merged = _merge(merged, _read(file))
+    if env.get("AGENTSH_MODEL"):
+        merged["model"] = env["AGENTSH_MODEL"]
+    return _check(merged, files)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise UsageProblem(f"{file} cannot be read: {error}", hint="mend or move the file") from None
+
+
+def _check(merged: dict[str, Any], files: Mapping[Path, None]) -> Settings:
+    try:
+        return Settings.model_validate(merged)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        names = " or ".join(str(file) for file in files if file.exists())
+        raise UsageProblem(f"{where}: {first['msg']}", hint=f"see {names}") from None
+
+
+def _merge(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
+    result = dict(low)
+    for key, value in high.items():
+        both = isinstance(value, dict) and isinstance(result.get(key), dict)
+        result[key] = _merge(result[key], value) if both else value
+    return result
+
+
+class Choice(BaseModel):
+    """A model that was chosen: what the log records of it (model, wire, profile, options) and how to reach it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    profile: str | None
+    wire: str
+    base_url: str
+    api_key: str | None = Field(repr=False)
+    timeout_s: float
+    options: dict[str, Any]
+    context_window: int | None
+    price: PriceSettings | None
+
+    def request(self) -> dict[str, Any]:
+        """Return what environment_changed and model_changed record, so that the request can be rebuilt."""
+        return {"wire": self.wire, "profile": self.profile, "options": self.options}
+
+
+def choose_model(settings: Settings, env: Mapping[str, str], name: str | None) -> Choice:
+    """Return the model that `name` means: a profile, `demo`, or a model of the default endpoint.
+
+    name: from the command line, or from the log on resume; None takes the configured one.
+
+    Raises:
+        UsageProblem: nothing is configured.
+    """
+    name = name or settings.model
+    if name is None and not (env.get("OPENAI_API_KEY") or env.get("OPENAI_BASE_URL")):
+        raise UsageProblem("no model is configured", hint="see `agentsh new --help`")
+    name = name or DEFAULT_MODEL
+    profile = settings.models.get(name)
+    if profile is None:
+        profile = Profile(wire="demo") if name == "demo" else Profile()
+        label = None
+    else:
+        label = name
+    key_env = profile.api_key_env or "OPENAI_API_KEY"
+    # A key of OpenAI's must not go to another host that a profile names, unless the profile says so.
+    foreign = profile.base_url is not None and profile.api_key_env is None
+    return Choice(
+        model=profile.model or name,
+        profile=label,
+        wire=profile.wire,
+        base_url=profile.base_url or env.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL,
+        api_key=None if foreign else env.get(key_env) or None,
+        timeout_s=profile.timeout_s,
+        options=profile.options,
+        context_window=profile.context_window,
+        price=profile.price,
+    )

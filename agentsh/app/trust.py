@@ -1,0 +1,44 @@
+"""Which homes the user trusts: recorded in ~/.agentsh by path and by the hash of their configuration."""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+FILE = "trusted.json"
+
+
+def fingerprint(home: Path) -> str:
+    """Return the sha256 of a home's configuration; a changed one has to be trusted anew."""
+    try:
+        return hashlib.sha256((home / "agentsh.toml").read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def _load(own: Path) -> dict[str, str]:
+    try:
+        value = json.loads((own / FILE).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return {k: v for k, v in value.items() if isinstance(v, str)} if isinstance(value, dict) else {}
+
+
+def is_trusted(home: Path, own: Path) -> bool:
+    """Tell whether `home` was trusted with the configuration that it has now."""
+    mark = _load(own).get(str(home.resolve()))
+    return mark is not None and mark == fingerprint(home)
+
+
+def trust(home: Path, own: Path) -> None:
+    """Record that `home` is trusted as it is now."""
+    marks = _load(own)
+    marks[str(home.resolve())] = fingerprint(home)
+    own.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = own / f".{FILE}.{os.getpid()}"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
+        json.dump(marks, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, own / FILE)

@@ -1,0 +1,56 @@
+"""`agentsh init` and `agentsh trust`: homes that belong to a directory."""
+
+import os
+import sys
+from pathlib import Path
+
+from agentsh.app.paths import CONFIG, Home, find_homes, is_home, prepare, user_home
+from agentsh.app.trust import trust as record_trust
+from agentsh.base.errors import UsageProblem
+
+FIRST_CONFIG = """\
+# agentsh configuration; see docs/configuration.md. Everything is optional.
+
+# model = "local"            # a profile below, or a model of the default endpoint
+#
+# [session]
+# mode = "ask"               # ask | auto | plan | yolo
+# budget_tokens = 128000
+#
+# [models.local]
+# base_url = "http://127.0.0.1:11434/v1"
+# model = "qwen3-coder"
+"""
+
+
+def init(directory: Path) -> int:
+    """Make `directory` a home, trusted since the user made it; return 0. What is there already stays."""
+    root = directory.expanduser().absolute()
+    if root.is_file():
+        raise UsageProblem(f"{root} is a file", hint="name a directory")
+    there = is_home(root)
+    prepare(Home(root, trusted=True))
+    if not (root / CONFIG).exists():
+        (root / CONFIG).write_text(FIRST_CONFIG, encoding="utf-8")
+    record_trust(root, user_home(os.environ))
+    print(f"{root} {'was a home already' if there else 'is a home now'}: sessions/, workspaces/, {CONFIG}")
+    return 0
+
+
+def trust(directory: Path | None) -> int:
+    """Record that a home is trusted with its present configuration; return 0."""
+    own = user_home(os.environ)
+    if directory is None:
+        homes = find_homes(Path.cwd(), os.environ)
+        home = next((h for h in homes.read if h.root != own), None)
+        if home is None:
+            raise UsageProblem("there is no home at or above this directory", hint="`agentsh init` makes one")
+        root = home.root
+    else:
+        root = directory.expanduser().absolute()
+        if not is_home(root):
+            raise UsageProblem(f"{root} is no home: it lacks {CONFIG}, sessions/ or workspaces/")
+    record_trust(root, own)
+    print(f"{root} is trusted as it is now: its {CONFIG} is obeyed and new sessions go there")
+    print("A changed configuration has to be trusted again.", file=sys.stderr)
+    return 0

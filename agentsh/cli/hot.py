@@ -1,0 +1,109 @@
+"""One table per hot command, read by two parsers: a small one of our own, and typer's.
+
+`agentsh ls` must answer before a framework could even be imported (ADR 0002). Its options stand in a table;
+`parse` reads plain command lines by it, and `typer_function` makes the typer command from the very same
+table, so the two cannot drift. Whatever `parse` does not understand it leaves to typer, which knows best how
+to complain.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Option(NamedTuple):
+    """One option. kind: `flag`, `text`, `count` (an int of at least 0) or `choice`. many: may be repeated."""
+
+    name: str
+    flags: tuple[str, ...]
+    kind: str
+    help: str
+    default: Any = None
+    many: bool = False
+    choices: tuple[str, ...] = ()
+
+
+class Command(NamedTuple):
+    """A hot command. argument: name and help of its one optional positional."""
+
+    name: str
+    help: str
+    argument: tuple[str, str]
+    options: tuple[Option, ...]
+
+
+def parse(command: Command, argv: list[str]) -> dict[str, Any] | None:
+    """Return the values by name, or None where typer should have a look (help, mistakes, rare forms)."""
+    by_flag = {flag: option for option in command.options for flag in option.flags}
+    values: dict[str, Any] = {option.name: () if option.many else option.default for option in command.options}
+    values[command.argument[0]] = None
+    words = iter(argv)
+    for word in words:
+        if not word.startswith("-"):
+            if values[command.argument[0]] is not None:
+                return None
+            values[command.argument[0]] = word
+            continue
+        flag, equals, inline = word.partition("=")
+        option = by_flag.get(flag)
+        if option is None or (equals and (option.kind == "flag" or not flag.startswith("--"))):
+            return None
+        if option.kind == "flag":
+            values[option.name] = True
+            continue
+        text = inline if equals else next(words, None)
+        value = None if text is None else _value(option, text)
+        if value is None:
+            return None
+        values[option.name] = (*values[option.name], value) if option.many else value
+    return values
+
+
+def _value(option: Option, text: str) -> Any:
+    if text.startswith("-"):
+        return None
+    if option.kind == "count":
+        return int(text) if text.isascii() and text.isdigit() else None
+    if option.kind == "choice":
+        return text if text in option.choices else None
+    return text
+
+
+def typer_function(command: Command, run: Callable[[dict[str, Any]], None]) -> Callable[..., None]:
+    """Return a function whose signature makes typer parse by the table and hand the values to `run`."""
+    import inspect
+    from typing import Annotated
+
+    import click
+    import typer
+
+    def parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+        return inspect.Parameter(
+            name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation
+        )
+
+    parameters = [
+        parameter(command.argument[0], Annotated[str | None, typer.Argument(help=command.argument[1])], None)
+    ]
+    for option in command.options:
+        info = typer.Option(
+            *option.flags,
+            help=option.help,
+            min=0 if option.kind == "count" else None,
+            click_type=click.Choice(option.choices) if option.choices else None,
+        )
+        kind: Any = {"flag": bool, "count": int}.get(option.kind, str)
+        default = option.default
+        if option.many:
+            kind, default = list[str], []
+        elif default is None:
+            kind = kind | None
+        parameters.append(parameter(option.name, Annotated[kind, info], default))
+
+    def function(**values: Any) -> None:
+        run({k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+
+    function.__name__ = command.name
+    function.__doc__ = command.help
+    function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    function.__annotations__ = {p.name: p.annotation for p in parameters}
+    return function

@@ -1,0 +1,145 @@
+"""`agentsh ls`: a table of sessions. On the fast path: standard library only, no framework, no pydantic."""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from agentsh.app.catalog import Filter, Row, rows
+from agentsh.app.paths import find_homes
+from agentsh.base.text import clean, one_line
+from agentsh.cli.columns import fit, width
+from agentsh.cli.hot import Command, Option
+
+COMMAND = Command(
+    name="ls",
+    help="List sessions, newest first.",
+    argument=("query", "Words that the title, the id or the project must contain."),
+    options=(
+        Option("tag", ("--tag",), "text", "Only sessions with this tag; may be repeated.", many=True),
+        Option("all", ("--all",), "flag", "Everything, not only the newest 50.", False),
+        Option(
+            "sort", ("--sort",), "choice", "The order.", "updated", choices=("updated", "created", "size", "cost")
+        ),
+        Option("limit", ("--limit",), "count", "How many at most; 0 for all.", 50),
+        Option("json", ("--json",), "flag", "One JSON object per line.", False),
+    ),
+)
+COLOURS = {"running": "32", "crashed": "33", "damaged": "31", "empty": "2"}
+
+
+def run(values: dict[str, Any]) -> int:
+    """Print the list; return 0."""
+    homes = find_homes(Path.cwd(), os.environ)
+    limit = 0 if values["all"] else values["limit"]
+    found = rows(homes, Filter(values["query"], tuple(values["tag"]), values["sort"], limit))
+    if values["json"]:
+        for row in found:
+            print(json.dumps(as_json(row), ensure_ascii=False))
+        return 0
+    if not found:
+        where = " in " + ", ".join(str(home.root) for home in homes.read)
+        print(f"No sessions{' match' if values['query'] or values['tag'] else where}. Start one: agentsh new")
+        return 0
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    columns = os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else 0
+    for line in table(found, columns or int(os.environ.get("COLUMNS") or 0) or 120, colour, time.time_ns()):
+        print(line)
+    return 0
+
+
+def as_json(row: Row) -> dict[str, Any]:
+    """Return a row for `--json`: the summary, and what is only known now."""
+    summary = {k: v for k, v in row.summary.items() if k != "version"}
+    path = summary.pop("workspace_path", None) or str(row.place.home.workspaces / row.place.id)
+    return {
+        "id": row.place.id,
+        "state": row.state,
+        "pid": row.holder.pid if row.holder else None,
+        "home": str(row.place.home.root),
+        "bytes": row.place.size,
+        **summary,
+        "workspace_path": path,
+    }
+
+
+def table(found: list[Row], columns: int, colour: bool, now_ns: int) -> list[str]:
+    """Return the lines of the table, each at most `columns` wide. The id is never cut."""
+    wide = columns >= 110
+    head = ["ID", "AGE", "STATE", "TURNS", "TOKENS", "COST", "TITLE"] + (["WORKSPACE"] if wide else [])
+    body = [_cells(row, now_ns, wide) for row in found]
+    if columns < 64:  # narrow: what it is and where it stands, and the title below
+        return _narrow(found, body, columns, colour)
+    widths = [max(width(line[n]) for line in [head, *body]) for n in range(6)]
+    rest = columns - sum(widths) - 2 * len(widths)
+    share = [rest] if not wide else [max(rest * 6 // 10, 10), rest - max(rest * 6 // 10, 10) - 2]
+    lines = []
+    for n, cells in enumerate([head, *body]):
+        parts = [fit(cells[k], widths[k], right=k in (3, 4, 5)) for k in range(6)]
+        parts += [fit(cells[6 + k], share[k]) for k in range(len(share))]
+        if n:
+            parts[2] = _painted(parts[2], found[n - 1].state, colour)
+        line = "  ".join(parts).rstrip()
+        lines.append(f"\x1b[1m{line}\x1b[0m" if colour and not n else line)
+    return lines
+
+
+def _painted(text: str, state: str, colour: bool) -> str:
+    code = COLOURS.get(state) if colour else None
+    return f"\x1b[{code}m{text}\x1b[0m" if code else text
+
+
+def _narrow(found: list[Row], body: list[list[str]], columns: int, colour: bool) -> list[str]:
+    lines = []
+    for row, cells in zip(found, body, strict=True):
+        lines.append(f"{cells[0]}  {cells[1]}  {_painted(cells[2], row.state, colour)}")
+        lines.append(("  " + fit(cells[6], columns - 2)).rstrip())
+    return lines
+
+
+def _cells(row: Row, now_ns: int, wide: bool) -> list[str]:
+    s = row.summary
+    tokens = (s.get("prompt_tokens") or 0) + (s.get("completion_tokens") or 0)
+    cost = s.get("cost_usd")
+    title = one_line(s.get("title") or "(no prompt yet)", 200)
+    if s.get("tags"):
+        title = f"[{' '.join(s['tags'])}] {title}"
+    cells = [
+        row.place.id,
+        age((now_ns - row.place.updated_ns) / 1e9) if row.place.updated_ns else "?",
+        f"pid {row.holder.pid}" if row.holder else row.state,
+        str(s.get("turns") or 0),
+        count(tokens),
+        "-" if cost is None else f"${cost:.2f}" if cost >= 0.995 else f"${cost:.4f}",
+        title,
+    ]
+    if wide:
+        path = s.get("workspace_path") or str(row.place.home.workspaces / row.place.id)
+        cells.append(clean(f"{s.get('workspace') or '?'} {_short(path)}"))
+    return cells
+
+
+def _short(path: str) -> str:
+    home = os.environ.get("HOME")
+    return "~" + path[len(home) :] if home and path.startswith(home + "/") else path
+
+
+def age(seconds: float) -> str:
+    """Return how long ago, in its largest unit: `12s`, `5m`, `3h`, `9d`, `7w`."""
+    for size, unit in ((604800, "w"), (86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size * (2 if unit == "w" else 1):
+            return f"{int(seconds // size)}{unit}"
+    return f"{max(int(seconds), 0)}s"
+
+
+def count(n: int) -> str:
+    """Return a number in at most five characters: `950`, `12.3k`, `1.2M`."""
+    if n < 1000:
+        return str(n)
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if n >= size * 0.99995:
+            value = n / size
+            return f"{value:.1f}{unit}" if value < 99.95 else f"{value:.0f}{unit}"
+    return str(n)

@@ -1,0 +1,228 @@
+"""The typer command line: signatures and help only; the bodies import lazily."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentsh.cli import hot, ls
+from agentsh.cli.guard import guarded
+
+app = typer.Typer(
+    name="agentsh",
+    help="The terminal coding-agent shell that never forgets. Without a command: `agentsh new`.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class ModeName(StrEnum):
+    """Approval modes."""
+
+    ask = "ask"
+    auto = "auto"
+    plan = "plan"
+    yolo = "yolo"
+
+
+class ReplayFormat(StrEnum):
+    """What `replay` can write."""
+
+    screen = "screen"
+    text = "text"
+    json = "json"
+
+
+Model = Annotated[
+    str | None, typer.Option("--model", "-m", help="A profile of agentsh.toml, a model's name, or demo.")
+]
+Mode = Annotated[
+    ModeName | None,
+    typer.Option("--mode", help="ask: before effects; auto: edits run, commands ask; plan: read-only; yolo: never."),
+]
+Print = Annotated[bool, typer.Option("-p", "--print", help="No terminal: print the final answer only.")]
+Json = Annotated[bool, typer.Option("--json", help="Print each event as its line in the log; implies -p.")]
+MaxSteps = Annotated[
+    int | None, typer.Option("--max-steps", "--max-turns", min=1, help="Model calls at most for one prompt.")
+]
+MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0.0, help="US dollars at most for one prompt.")]
+
+
+def _version(value: bool) -> None:
+    if value:
+        from agentsh import __version__
+
+        typer.echo(f"agentsh {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _agentsh(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        new()
+
+
+@app.command()
+def new(
+    prompt: Annotated[str | None, typer.Argument(help="What to do; `-` or a pipe reads it from stdin.")] = None,
+    from_: Annotated[Path | None, typer.Option("--from", help="Copy the workspace from here.")] = None,
+    empty: Annotated[bool, typer.Option("--empty", help="Start in an empty workspace.")] = False,
+    in_place: Annotated[bool, typer.Option("--in-place", help="Work in the current directory itself.")] = False,
+    name: Annotated[str | None, typer.Option("--name", help="A title for the session.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="A tag; may be repeated.")] = None,
+    model: Model = None,
+    mode: Mode = None,
+    print_: Print = False,
+    json: Json = False,
+    max_steps: MaxSteps = None,
+    max_cost: MaxCost = None,
+) -> None:
+    """Start a session in a workspace of its own."""
+    from agentsh.cli import new as command
+
+    options = command.NewOptions(
+        prompt=prompt,
+        source=from_,
+        empty=empty,
+        in_place=in_place,
+        name=name,
+        tags=tuple(tag or ()),
+        model=model,
+        mode=mode.value if mode else None,
+        print_only=print_ or json,
+        json=json,
+        max_steps=max_steps,
+        max_cost_usd=max_cost,
+    )
+    raise typer.Exit(guarded(lambda: command.run(options)))
+
+
+@app.command()
+def resume(
+    session: Annotated[str | None, typer.Argument(metavar="[ID]", help="An id, a part of one, or a title.")] = None,
+    prompt: Annotated[str | None, typer.Argument(help="What to do next.")] = None,
+    last: Annotated[
+        bool, typer.Option("--last", help="The newest session; then the first word is the prompt.")
+    ] = False,
+    model: Model = None,
+    mode: Mode = None,
+    directory: Annotated[Path | None, typer.Option("--dir", help="Where the workspace is now.")] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Show it, change nothing.")] = False,
+    budget: Annotated[int | None, typer.Option("--budget", min=2000, help="Tokens at most for a request.")] = None,
+    print_: Print = False,
+    json: Json = False,
+    max_steps: MaxSteps = None,
+    max_cost: MaxCost = None,
+) -> None:
+    """Go on with a session."""
+    from agentsh.cli import resume as command
+
+    options = command.ResumeOptions(
+        session=session,
+        prompt=prompt,
+        last=last,
+        model=model,
+        mode=mode.value if mode else None,
+        directory=directory,
+        read_only=read_only,
+        budget_tokens=budget,
+        print_only=print_ or json,
+        json=json,
+        max_steps=max_steps,
+        max_cost_usd=max_cost,
+    )
+    raise typer.Exit(guarded(lambda: command.run(options)))
+
+
+@app.command()
+def replay(
+    session: Annotated[str | None, typer.Argument(metavar="[ID]", help="An id, a part of one, or a title.")] = None,
+    last: Annotated[bool, typer.Option("--last", help="The newest session.")] = False,
+    speed: Annotated[
+        float | None, typer.Option("--speed", min=0.01, help="Play it, this many times as fast.")
+    ] = None,
+    step: Annotated[bool, typer.Option("--step", help="Wait for Enter before each event that shows.")] = False,
+    from_: Annotated[int, typer.Option("--from", min=1, help="The first event (seq).")] = 1,
+    to: Annotated[int | None, typer.Option("--to", min=1, help="The last event (seq).")] = None,
+    type_: Annotated[
+        list[str] | None, typer.Option("--type", help="Only events of this type; may be repeated.")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Keep showing what is added.")] = False,
+    format_: Annotated[ReplayFormat, typer.Option("--format", help="How.")] = ReplayFormat.screen,
+    json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write to a file.")] = None,
+) -> None:
+    """Show a session again, as it was seen."""
+    from agentsh.cli import replay as command
+
+    options = command.ReplayOptions(
+        session=session,
+        last=last,
+        speed=speed,
+        step=step,
+        from_seq=from_,
+        to_seq=to,
+        types=tuple(type_ or ()),
+        follow=follow,
+        format="json" if json else format_.value,
+        output=output,
+    )
+    raise typer.Exit(guarded(lambda: command.run(options)))
+
+
+@app.command()
+def show(
+    session: Annotated[str | None, typer.Argument(metavar="[ID]", help="An id, a part of one, or a title.")] = None,
+    last: Annotated[bool, typer.Option("--last", help="The newest session.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Tell all that is known of a session."""
+    from agentsh.cli import show as command
+
+    raise typer.Exit(guarded(lambda: command.run(session, last=last, as_json=json)))
+
+
+@app.command()
+def init(
+    directory: Annotated[Path, typer.Argument(help="Where.")] = Path("."),
+) -> None:
+    """Make a directory a home for sessions."""
+    from agentsh.cli import homes as command
+
+    raise typer.Exit(guarded(lambda: command.init(directory)))
+
+
+@app.command()
+def trust(
+    directory: Annotated[
+        Path | None, typer.Argument(help="A home; the one around this directory by default.")
+    ] = None,
+) -> None:
+    """Trust a home that came with a project: its configuration, and writing sessions to it."""
+    from agentsh.cli import homes as command
+
+    raise typer.Exit(guarded(lambda: command.trust(directory)))
+
+
+def _exit(code: int) -> None:
+    raise typer.Exit(code)
+
+
+app.command(ls.COMMAND.name)(hot.typer_function(ls.COMMAND, lambda values: _exit(guarded(lambda: ls.run(values)))))
+
+
+def run(argv: list[str]) -> int:
+    """Parse and run; return the exit code."""
+    try:
+        app(argv, standalone_mode=True)
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 0 if done.code is None else 1
+    return 0

@@ -1,0 +1,56 @@
+"""`agentsh show`: all that is known of one session."""
+
+import json
+import os
+from pathlib import Path
+
+from agentsh.app.catalog import Row, find, row_of
+from agentsh.app.paths import find_homes
+from agentsh.base.text import clean
+from agentsh.cli.ls import age, as_json, count
+
+
+def run(session: str | None, *, last: bool, as_json: bool) -> int:
+    """Print it; return 0."""
+    import time
+
+    homes = find_homes(Path.cwd(), os.environ)
+    place = find(homes, session, last=last)
+    row = row_of(place)
+    if as_json:
+        print(json.dumps(_json(row), ensure_ascii=False))
+        return 0
+    for name, value in _facts(row, time.time_ns()):
+        print(f"{name:<12}{clean(value)}")
+    return 0
+
+
+_json = as_json
+
+
+def _facts(row: Row, now_ns: int) -> list[tuple[str, str]]:
+    s, known = row.summary, _json(row)
+    prompt, cached = s.get("prompt_tokens") or 0, s.get("cached_tokens") or 0
+    share = f", {cached / prompt:.0%} of the prompt cached" if prompt else ""
+    tokens = f"{count(prompt)} in, {count(s.get('completion_tokens') or 0)} out{share}"
+    cost = s.get("cost_usd")
+    facts = [
+        ("session", row.place.id),
+        ("title", s.get("title") or "(no prompt yet)"),
+        ("state", f"running, {row.holder}" if row.holder else row.state),
+        ("created", s.get("created") or "?"),
+        ("updated", f"{age((now_ns - row.place.updated_ns) / 1e9)} ago"),
+        ("model", f"{s.get('model') or '?'}, mode {s.get('mode') or '?'}"),
+        ("turns", str(s.get("turns") or 0)),
+        ("tokens", tokens),
+        ("cost", "not known" if cost is None else f"${cost:.4f}"),
+        ("started in", s.get("cwd") or "?"),
+        ("workspace", f"{known['workspace_path']} ({s.get('workspace') or '?'})"),
+        ("log", f"{row.place.home.sessions / row.place.id / 'events.jsonl'} ({row.place.size:,} bytes)"),
+        ("events", str(s.get("last_seq") or 0)),
+    ]
+    if s.get("tags"):
+        facts.insert(2, ("tags", " ".join(s["tags"])))
+    if s.get("damages"):
+        facts.append(("damage", f"{s['damages']} places do not read; the rest does"))
+    return [*facts, ("go on", f"agentsh resume {row.place.id}")]
