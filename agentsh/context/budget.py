@@ -4,11 +4,12 @@ The context only grows at its end until it passes the high-water mark; then one 
 low-water mark, so that a provider's prompt cache is lost once and not at every step.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agentsh.base.errors import ContextOverflow
 from agentsh.context.messages import build
-from agentsh.context.state import SessionState
+from agentsh.context.state import SessionState, UserItem
 from agentsh.events.turn import Cut
 from agentsh.ports.model import Message
 from agentsh.ports.texts import Texts
@@ -48,14 +49,12 @@ def fit(
     total = sum(counts) + fixed_tokens
     if total <= budget_tokens * HIGH_WATER:
         return Fitted(messages, total, None)
-    start = _new_start(messages, counts, total - budget_tokens * LOW_WATER)
-    if start is None or start <= state.context_from:
-        return _whole_or_error(messages, total, budget_tokens)
-    shorter = build(state, texts, from_seq=start)
-    rest = sum(count_message(m, counter) for m in shorter) + fixed_tokens
-    if rest > budget_tokens:
-        return _whole_or_error(shorter, rest, budget_tokens)
-    return Fitted(shorter, rest, Cut(from_seq=start, reason="high-water mark"))
+    for start in _starts(state, messages, counts, total - budget_tokens * LOW_WATER):
+        shorter = build(state, texts, from_seq=start)
+        rest = sum(count_message(m, counter) for m in shorter) + fixed_tokens
+        if rest < total and rest <= budget_tokens:
+            return Fitted(shorter, rest, Cut(from_seq=start, reason="high-water mark"))
+    return _whole_or_error(messages, total, budget_tokens)
 
 
 def _whole_or_error(messages: tuple[Message, ...], total: int, budget_tokens: int) -> Fitted:
@@ -67,15 +66,18 @@ def _whole_or_error(messages: tuple[Message, ...], total: int, budget_tokens: in
     )
 
 
-def _new_start(messages: tuple[Message, ...], counts: list[int], surplus: float) -> int | None:
-    """Return the seq to start from so that at least `surplus` tokens go: a user message if one does, else a reply."""
-    gone, at_reply, reply_gone = 0, None, False
+def _starts(state: SessionState, messages: tuple[Message, ...], counts: list[int], surplus: float) -> Iterator[int]:
+    """Yield where the context could start instead, best first: a turn or else a reply that frees enough, the last."""
+    openers = {item.seq for item in state.talk if isinstance(item, UserItem) and item.opens_turn}
+    gone, turns, replies = 0, [], []
     for message, tokens in zip(messages, counts, strict=True):
         if message.role == "system":
             continue
-        if gone >= surplus and message.role == "user":
-            return message.seq
-        if message.role == "assistant" and not reply_gone:
-            at_reply, reply_gone = message.seq, gone >= surplus
-        gone += tokens
-    return at_reply
+        if message.seq > state.context_from and message.seq in openers:
+            turns.append((message.seq, gone))
+        elif message.seq > state.context_from and message.role == "assistant":
+            replies.append((message.seq, gone))
+        gone += 0 if message.role == "user" and message.seq == max(openers, default=0) else tokens
+    for starts in (turns, replies):
+        yield from (seq for seq, freed in starts if freed >= surplus)
+    yield from (seq for seq, _ in [*turns[-1:], *replies[-1:]])

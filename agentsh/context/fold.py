@@ -15,6 +15,11 @@ from agentsh.context.state import (
 from agentsh.events import session, tool, turn
 from agentsh.events.event import Event, Opaque
 
+LOST_REPLY = turn.AgentMessage(
+    text="[a reply of the model is damaged in the log]", reasoning=None, model="", finish="cut", usage=None,
+    cost_usd=None,
+)  # fmt: skip
+
 Handler = Callable[[SessionState, Event, Any], None]
 
 
@@ -76,10 +81,11 @@ def _moved(state: SessionState, event: Event, fact: session.WorkspaceMoved) -> N
 def _user(state: SessionState, event: Event, fact: turn.UserMessage) -> None:
     if event.cause is not None:
         state.queue.pop(event.cause, None)
-    if state.turn is None:
+    opens_turn = state.turn is None
+    if opens_turn:
         state.turn = OpenTurn(event.seq)
         state.totals.turns += 1
-    state.talk.append(UserItem(event.seq, fact))
+    state.talk.append(UserItem(event.seq, fact, opens_turn))
 
 
 def _queued(state: SessionState, event: Event, fact: turn.TextQueued) -> None:
@@ -99,7 +105,7 @@ def _built(state: SessionState, event: Event, fact: turn.ContextBuilt) -> None:
 
 
 def _partial(state: SessionState, event: Event, fact: turn.PartialMessage) -> None:
-    state.partial.append(fact.text)
+    state.partial.append(fact)
 
 
 def _agent(state: SessionState, event: Event, fact: turn.AgentMessage) -> None:
@@ -116,8 +122,9 @@ def _agent(state: SessionState, event: Event, fact: turn.AgentMessage) -> None:
 
 def _call(state: SessionState, event: Event, fact: tool.ToolCall) -> None:
     asker = next((i for i in reversed(state.talk) if isinstance(i, AgentItem)), None)
-    if asker is None:
-        return  # its reply was in a damaged place: there is nothing to pair it with in a request
+    if asker is None or asker.seq != event.cause:  # its reply was in a damaged place: stand in for it
+        asker = AgentItem(event.cause or event.seq, LOST_REPLY)
+        state.talk.append(asker)
     call = CallState(event.seq, asker.seq, fact.call, fact.name, fact.arguments)
     asker.calls.append(call)
     state.calls[event.seq] = call
@@ -125,14 +132,23 @@ def _call(state: SessionState, event: Event, fact: tool.ToolCall) -> None:
 
 def _asked(state: SessionState, event: Event, fact: tool.ApprovalAsked) -> None:
     if event.cause is not None:
-        state.questions[event.seq] = event.cause
+        state.questions[event.seq] = (event.cause, fact.grant)
 
 
 def _answered(state: SessionState, event: Event, fact: tool.ApprovalAnswered) -> None:
-    call_seq = state.questions.pop(event.cause or 0, None)
-    call = state.calls.get(call_seq or 0)
-    if fact.answer == "session" and call is not None:
-        state.grants.add(call.name)
+    _, grant = state.questions.pop(event.cause or 0, (0, None))
+    if fact.answer == "session" and grant is not None:
+        state.grants.add(grant)
+
+
+def _output(state: SessionState, event: Event, fact: tool.PartialOutput) -> None:
+    call_seq = event_call_seq(state, event)
+    if call_seq is not None:
+        state.calls[call_seq].output.append(fact.text)
+
+
+def _recovered(state: SessionState, event: Event, fact: session.Recovered) -> None:
+    state.known_damages |= {str(d.get("where")) for d in fact.damages if isinstance(d, dict)}
 
 
 def _started(state: SessionState, event: Event, fact: tool.ToolStarted) -> None:
@@ -145,7 +161,9 @@ def _started(state: SessionState, event: Event, fact: tool.ToolStarted) -> None:
 def _result(state: SessionState, event: Event, fact: tool.ToolResult) -> None:
     call_seq = event_call_seq(state, event)
     if call_seq is not None:
-        state.calls.pop(call_seq).result = fact
+        call = state.calls.pop(call_seq)
+        call.result = fact
+        call.output.clear()
 
 
 def _finished(state: SessionState, event: Event, fact: turn.TurnFinished) -> None:
@@ -158,7 +176,7 @@ HANDLERS: dict[str, Handler] = {
     "session_init": _session_init,
     "environment_changed": _environment,
     "opened": _opened,
-    "recovered": _nothing,
+    "recovered": _recovered,
     "mode_changed": _mode,
     "model_changed": _model,
     "renamed": _renamed,
@@ -186,6 +204,7 @@ HANDLERS: dict[str, Handler] = {
     "tool_started": _started,
     "code_edit": _nothing,
     "tool_result": _result,
+    "partial_output": _output,
     "hook_answered": _nothing,
     "job_changed": _nothing,
 }

@@ -1,21 +1,44 @@
 """State to the messages of a request. Pure; every call gets exactly one result, whatever the log lacks."""
 
 import json
+import re
 from collections.abc import Iterator
 
 from agentsh.context.state import AgentItem, CallState, SessionState, TalkItem, UserItem
+from agentsh.events.turn import Attachment
 from agentsh.ports.model import Call, Message
 from agentsh.ports.texts import Texts
 
 NO_RESULT = "No result was recorded for this call; whether it had effects is not known."
 
 
+_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+MAX_NAME_CHARS = 64
+"""Of function names, as OpenAI documents them: letters, digits, underscores and dashes."""
+MAX_ID_CHARS = 40
+"""Of call ids: the shortest limit that a provider of this wire is known to have."""
+
+
+def _refuse(constant: str) -> object:
+    raise ValueError(f"{constant} is no JSON")
+
+
 def is_json_object(text: str) -> bool:
-    """Tell whether `text` is a JSON object, as providers demand of tool arguments."""
+    """Tell whether `text` is a JSON object, as providers demand of tool arguments. NaN and Infinity are none."""
     try:
-        return isinstance(json.loads(text), dict)
+        return isinstance(json.loads(text, parse_constant=_refuse), dict)
     except (ValueError, RecursionError):
         return False
+
+
+def is_name(text: str) -> bool:
+    """Tell whether `text` may name a function."""
+    return 0 < len(text) <= MAX_NAME_CHARS and _NAME.search(text) is None
+
+
+def encodable(text: str) -> str:
+    """Return `text` with lone surrogates, which have no UTF-8 form, as U+FFFD."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def build(state: SessionState, texts: Texts, *, from_seq: int) -> tuple[Message, ...]:
@@ -38,42 +61,58 @@ def build(state: SessionState, texts: Texts, *, from_seq: int) -> tuple[Message,
 
 
 def kept(talk: list[TalkItem], from_seq: int) -> Iterator[TalkItem]:
-    """Yield the items of the context, oldest first."""
-    start = next((n for n, item in enumerate(talk) if item.seq >= from_seq), len(talk))
-    if start < len(talk) and start and isinstance(talk[start], AgentItem):
-        prompt = next((i for i in reversed(talk[:start]) if isinstance(i, UserItem)), None)
-        if prompt is not None:
-            yield prompt
-    for n in range(start, len(talk)):
-        yield talk[n]
+    """Yield the items of the context, oldest first; a turn that is cut into keeps what the user said in it."""
+    start = next((n for n, item in enumerate(talk) if item.seq >= from_seq), None)
+    if start is None:  # a cut beyond the end: only a damaged log says so
+        start = next((n for n in reversed(range(len(talk))) if _opens(talk[n])), len(talk))
+    if start < len(talk) and not _opens(talk[start]):
+        opener = next((n for n in reversed(range(start)) if _opens(talk[n])), start)
+        yield from (item for item in talk[opener:start] if isinstance(item, UserItem))
+    yield from talk[start:]
+
+
+def _opens(item: TalkItem) -> bool:
+    return isinstance(item, UserItem) and item.opens_turn
 
 
 def user_text(item: UserItem, texts: Texts) -> str:
     """Return what the model is sent for a user message: its text, then its attachments, each under its name."""
     parts = [texts.text(item.fact.text)]
-    parts += [f'<file name="{a.name}">\n{texts.text(a.content)}\n</file>' for a in item.fact.attachments]
-    return "\n\n".join(p for p in parts if p) or "(empty message)"
+    parts += [_attachment(a, texts) for a in item.fact.attachments]
+    return encodable("\n\n".join(p for p in parts if p)) or "(empty message)"
+
+
+def _attachment(attachment: Attachment, texts: Texts) -> str:
+    if not attachment.media_type.startswith("text/"):
+        return f"[{attachment.name}: {attachment.media_type}, not shown to the model]"
+    return f'<file name="{attachment.name}">\n{texts.text(attachment.content)}\n</file>'
 
 
 def _reply(item: AgentItem, texts: Texts, seen: set[str]) -> Iterator[Message]:
-    text = texts.text(item.fact.text)
+    text = encodable(texts.text(item.fact.text))
     if not text and not item.calls:
         return
     ids = [_fresh_id(call, seen) for call in item.calls]
     calls = tuple(_call(call, id_, texts) for call, id_ in zip(item.calls, ids, strict=True))
     yield Message("assistant", text, calls=calls, seq=item.seq)
     for call, id_ in zip(item.calls, ids, strict=True):
-        result = texts.text(call.result.for_model) if call.result is not None else NO_RESULT
+        result = encodable(texts.text(call.result.for_model)) if call.result is not None else NO_RESULT
         yield Message("tool", result or "(no output)", call_id=id_, seq=call.seq)
 
 
 def _fresh_id(call: CallState, seen: set[str]) -> str:
-    """Models repeat ids, or send none; in a request each must be there once."""
-    id_ = call.call if call.call and call.call not in seen else f"{call.call or 'call'}_{call.seq}"
+    """Models repeat ids, or send none, or strange ones; in a request each is there once and plain."""
+    id_ = call.call
+    if len(id_) > MAX_ID_CHARS or not id_ or _NAME.search(id_):
+        id_ = f"call_{call.seq}"
+    plain, n = id_, call.seq
+    while id_ in seen:
+        id_, n = f"{plain[:24]}_{n}", n + 1
     seen.add(id_)
     return id_
 
 
 def _call(call: CallState, id_: str, texts: Texts) -> Call:
-    arguments = texts.text(call.arguments)
-    return Call(id_, call.name, arguments if is_json_object(arguments) else "{}")
+    arguments = encodable(texts.text(call.arguments))
+    name = call.name if is_name(call.name) else _NAME.sub("_", call.name)[:MAX_NAME_CHARS] or "unnamed"
+    return Call(id_, name, arguments if is_json_object(arguments) else "{}")

@@ -27,7 +27,9 @@ def _close(call: CallState, interrupted: bool) -> NewFact:
         return _result(call, "denied", text, f"denied: {note}")
     if interrupted and set(call.effects) <= {"read"}:
         return _result(call, "interrupted", "The user interrupted this. It had no effects.", "interrupted")
-    return _result(call, "unknown", MAY_HAVE_RUN, "it may have run")
+    output = "".join(text for text in call.output if isinstance(text, str))
+    text = f"{MAY_HAVE_RUN}\nOutput so far:\n{output}" if output else MAY_HAVE_RUN
+    return _result(call, "unknown", text, "it may have run")
 
 
 def _result(call: CallState, status: ResultStatus, for_model: str, for_user: str) -> NewFact:
@@ -37,11 +39,12 @@ def _result(call: CallState, status: ResultStatus, for_model: str, for_user: str
 
 def close_reply(state: SessionState, *, finish: Literal["cut", "interrupted"]) -> list[NewFact]:
     """Return the agent_message for text that was shown but whose reply never came to its end."""
-    texts = [p for p in state.partial if isinstance(p, str)]
-    if not "".join(texts):
+    text = "".join(p.text for p in state.partial if isinstance(p.text, str))
+    reasoning = "".join(p.reasoning for p in state.partial if isinstance(p.reasoning, str))
+    if not text and not reasoning:
         return []
     message = AgentMessage(
-        text="".join(texts), reasoning=None, model=state.model, finish=finish, usage=None, cost_usd=None
+        text=text, reasoning=reasoning or None, model=state.model, finish=finish, usage=None, cost_usd=None
     )
     return [NewFact(message, state.turn.user_seq if state.turn else None)]
 

@@ -9,7 +9,7 @@ from agentsh.events.base import NO_USAGE, Text, Usage
 from agentsh.events.event import Event
 from agentsh.events.session import EnvironmentChanged, Mode, WorkspaceOrigin
 from agentsh.events.tool import Effect, ToolResult
-from agentsh.events.turn import AgentMessage, TextQueued, UserMessage
+from agentsh.events.turn import AgentMessage, PartialMessage, TextQueued, UserMessage
 
 
 @dataclass(slots=True)
@@ -17,6 +17,7 @@ class CallState:
     """A tool call on its way: asked, started (started_seq), finished (result).
 
     seq: of the tool_call; the key, since models reuse their own ids. agent_seq: the reply that asked.
+    output: what it printed so far, while it has no result.
     """
 
     seq: int
@@ -27,6 +28,7 @@ class CallState:
     started_seq: int | None = None
     effects: tuple[Effect, ...] = ()
     result: ToolResult | None = None
+    output: list[Text] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -41,10 +43,11 @@ class OpenTurn:
 
 @dataclass(frozen=True, slots=True)
 class UserItem:
-    """A user message in the conversation."""
+    """A user message in the conversation. opens_turn: False for one that joined a running turn."""
 
     seq: int
     fact: UserMessage
+    opens_turn: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ class SessionState:
     """See the module. talk: the conversation in order of seq. queue: texts that wait, by seq.
 
     calls: open calls by the seq of their tool_call. partial: text of a reply that has no agent_message yet.
-    grants: tools that the user allowed for the session. context_from: first event of the context, by recorded cut.
+    grants: what the user allowed for the session. questions: asked and not answered: the call, and what is granted.
+    known_damages: places of the log that were told of. context_from: first event of the context, by recorded cut.
     """
 
     id: str = ""
@@ -92,10 +96,11 @@ class SessionState:
     turn: OpenTurn | None = None
     talk: list[TalkItem] = field(default_factory=list)
     calls: dict[int, CallState] = field(default_factory=dict)
-    partial: list[Text] = field(default_factory=list)
+    partial: list[PartialMessage] = field(default_factory=list)
     queue: dict[int, TextQueued] = field(default_factory=dict)
     grants: set[str] = field(default_factory=set)
-    questions: dict[int, int] = field(default_factory=dict)
+    questions: dict[int, tuple[int, str | None]] = field(default_factory=dict)
+    known_damages: set[str] = field(default_factory=set)
     context_from: int = 0
     totals: Totals = field(default_factory=Totals)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agentsh.context.messages import is_json_object
+from agentsh.context.messages import is_json_object, is_name
 from agentsh.ports.model import Message
 
 
@@ -36,6 +36,8 @@ def problems(messages: Sequence[Message]) -> list[str]:
                 found.append(f"{at}: has calls")
             if not call.id or call.id in seen:
                 found.append(f"{at}: call id {call.id!r} is empty or used twice")
+            if not is_name(call.name):
+                found.append(f"{at}: {call.name!r} is no name of a function")
             if not is_json_object(call.arguments):
                 found.append(f"{at}: arguments of {call.id} are no JSON object")
             seen.add(call.id)

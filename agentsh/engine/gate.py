@@ -43,14 +43,17 @@ class Gate:
         self._approver = approver
         self._preapproved = preapproved
 
-    async def decide(self, event: Event, tool: Tool, arguments: Mapping[str, Any]) -> str:
-        """Return why the call may run.
+    async def decide(self, event: Event, tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+        """Return why the call may run, and what hooks had to say to the model.
 
         Raises:
             Refused: it may not.
         """
+        notes = []
         for hook in self._hooks:
             verdict = await self._before(hook, event, tool.spec.name, arguments)
+            if verdict.verdict == "annotate" and verdict.message:
+                notes.append(f"[{hook.name}: {verdict.message}]")
             if verdict.verdict == "deny":
                 message = verdict.message or "no reason given"
                 raise Refused(f"hook {hook.name}", f"A hook of the user ({hook.name}) refused this: {message}")
@@ -59,14 +62,14 @@ class Gate:
             tool.spec.effects,
             mode=state.mode,
             sandboxed=self._workspace.sandbox != "none",
-            granted=tool.spec.name in state.grants,
+            granted=grant(tool, arguments) in state.grants,
             preapproved=self._preapproved,
         )
         if decision.action == "deny":
             raise Refused(decision.label, f"Denied: {decision.label}. Describe the change instead of making it.")
         if decision.action == "ask":
-            return await self._ask(event, tool, arguments)
-        return decision.label
+            return await self._ask(event, tool, arguments), tuple(notes)
+        return decision.label, tuple(notes)
 
     async def _ask(self, event: Event, tool: Tool, arguments: Mapping[str, Any]) -> str:
         call = event.fact
@@ -77,7 +80,8 @@ class Gate:
         effects = tuple(sorted(tool.spec.effects))
         about = subject(tool, arguments)
         asked = await self._journal.record(
-            ApprovalAsked(call=call.call, subject=about, effects=effects), cause=event.seq
+            ApprovalAsked(call=call.call, subject=about, effects=effects, grant=grant(tool, arguments)),
+            cause=event.seq,
         )
         answer = await self._approver.ask(Question(tool.spec.name, about, preview(tool, arguments), effects))
         await self._journal.record(
@@ -122,6 +126,13 @@ def subject(tool: Tool, arguments: Mapping[str, Any]) -> str:
     value = arguments.get(tool.spec.subject) if tool.spec.subject else None
     text = value if isinstance(value, str) else json.dumps(dict(arguments), ensure_ascii=False, default=str)
     return one_line(text, 200)
+
+
+def grant(tool: Tool, arguments: Mapping[str, Any]) -> str:
+    """Return what a yes for the session allows: any edit by this tool, or this very command."""
+    if not tool.spec.effects & {"exec", "net"}:
+        return tool.spec.name
+    return f"{tool.spec.name} {json.dumps(dict(arguments), sort_keys=True, default=str)}"[:2000]
 
 
 def preview(tool: Tool, arguments: Mapping[str, Any]) -> str:

@@ -1,23 +1,27 @@
 """The only writer of a session. Its order is fixed: append, (sync,) fold, publish."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from agentsh.base.clock import Clock, timestamp
+from agentsh.base.errors import LogWriteFailed
 from agentsh.context.fold import apply
 from agentsh.context.state import SessionState
 from agentsh.engine.bus import Bus
 from agentsh.events.base import Fact
 from agentsh.events.codec import decode, encode
 from agentsh.events.event import Event, NewFact
-from agentsh.events.signals import Signal
+from agentsh.events.signals import SavingStopped, Signal
 from agentsh.log.store import OpenLog
+
+Maker = Callable[[SessionState], Sequence[NewFact]]
 
 
 class Journal:
     """Facts in, events out. Nobody sees a fact before its append has returned.
 
     What is folded and published is the record as read back, so that a live session and its replay cannot differ.
+    The order is held while a durable fact is synced: what is recorded meanwhile waits for a few milliseconds.
     """
 
     def __init__(self, log: OpenLog, state: SessionState, bus: Bus, clock: Clock) -> None:
@@ -26,45 +30,77 @@ class Journal:
         self._bus = bus
         self._clock = clock
         self._order = asyncio.Lock()
+        self._held: list[NewFact] = []
 
-    async def record(self, fact: Fact, *, cause: int | None = None, durable: bool = False) -> Event:
-        """Record one fact. durable: it is synced before anybody sees it.
+    async def record(
+        self, fact: Fact, *, cause: int | None = None, durable: bool = False, happened: bool = False
+    ) -> Event:
+        """Record one fact; see `record_all`."""
+        return (await self.record_all([NewFact(fact, cause)], durable=durable, happened=happened))[0]
+
+    async def record_all(
+        self, facts: Sequence[NewFact], *, durable: bool = False, happened: bool = False
+    ) -> list[Event]:
+        """Record several facts with one append: all or none.
 
         Cancelling the caller does not cancel the record: it is written, folded and published all the same,
         and before anything that is recorded later.
 
-        Raises:
-            LogWriteFailed: it was not written, or (with durable) could not be synced.
-        """
-        return (await self.record_all([NewFact(fact, cause)], durable=durable))[0]
+        durable: they are synced before anybody sees them.
+        happened: they tell of something that cannot be undone by not telling it (a tool ran, a reply was shown);
+            where the log cannot be written they are held, and written before whatever comes next.
 
-    async def record_all(self, facts: Sequence[NewFact], *, durable: bool = False) -> list[Event]:
-        """Record several facts with one append: all or none."""
+        Raises:
+            LogWriteFailed: they were not written, or (with durable) could not be synced.
+        """
+        return await self.record_from(lambda state: facts, durable=durable, happened=happened)
+
+    async def record_from(self, make: Maker, *, durable: bool = False, happened: bool = False) -> list[Event]:
+        """Record what `make` says of the state in which nothing else is on its way into the log."""
+        return await asyncio.shield(asyncio.ensure_future(self._write(make, durable, happened)))
+
+    async def _write(self, make: Maker, durable: bool, happened: bool) -> list[Event]:
+        async with self._order:
+            await self._write_held()
+            facts, before = make(self.state), self._log.last_seq
+            try:
+                return await self._append(facts, durable)
+            except LogWriteFailed as error:
+                if happened and self._log.last_seq == before:  # else they are written, and only the sync failed
+                    self._held.extend(facts)
+                self._bus.signal(SavingStopped(error.message))
+                raise
+
+    async def _write_held(self) -> None:
+        if self._held:
+            await self._append(self._held, durable=False)
+            self._held = []
+
+    async def _append(self, facts: Sequence[NewFact], durable: bool) -> list[Event]:
         if not facts:
             return []
-        return await asyncio.shield(asyncio.ensure_future(self._write(facts, durable)))
-
-    async def _write(self, facts: Sequence[NewFact], durable: bool) -> list[Event]:
-        async with self._order:
-            ts = timestamp(self._clock.now())
-            first = self._log.last_seq + 1
-            causes = [f.cause if f.within is None else first + f.within for f in facts]
-            drafts = [encode(f.fact, ts=ts, cause=cause) for f, cause in zip(facts, causes, strict=True)]
-            records = await self._log.append(drafts)
-            events = [decode(record) for record in records]
-            try:
-                if durable:
-                    await self._log.wait_durable(events[-1].seq)
-            finally:  # written is written, whatever the sync says: the state must not differ from the log
-                for event in events:
-                    apply(self.state, event)
-                    self._bus.publish(event)
-            return events
+        ts = timestamp(self._clock.now())
+        first = self._log.last_seq + 1
+        causes = [f.cause if f.within is None else first + f.within for f in facts]
+        drafts = [encode(f.fact, ts=ts, cause=cause) for f, cause in zip(facts, causes, strict=True)]
+        events = [decode(record) for record in await self._log.append(drafts)]
+        try:
+            if durable:
+                await self._log.wait_durable(events[-1].seq)
+        finally:  # written is written, whatever the sync says: the state must not differ from the log
+            for event in events:
+                apply(self.state, event)
+                self._bus.publish(event)
+        return events
 
     async def settled(self) -> None:
-        """Return once every record that was asked for before is in log and state, those of cancelled callers too."""
+        """Return once every record that was asked for before is in log and state, those of cancelled callers too.
+
+        Raises:
+            LogWriteFailed: facts are held and still cannot be written.
+        """
         async with self._order:
-            pass
+            await self._write_held()
 
     async def durable(self, seq: int) -> None:
         """Return once everything up to `seq` would survive a power cut."""

@@ -13,6 +13,9 @@ from agentsh.events.tool import ToolResult
 from agentsh.log.store import Opened as OpenedLog
 from agentsh.log.store import Recovery
 
+MAX_DAMAGES = 20
+"""In one recovered event; `agentsh verify` lists them all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Writer:
@@ -39,15 +42,19 @@ async def reopen(journal: Journal, recovery: Recovery, writer: Writer) -> None:
     opened = Opened(epoch=journal.state.epoch + 1, version=writer.version, host=writer.host, pid=writer.pid)
     closing = repairs(journal.state)
     facts = [NewFact(opened)]
-    if recovery or closing:
+    # Damage in the middle stays where it is and is found at every opening: it is told once.
+    new = [d for d in recovery.damages if d.where not in journal.state.known_damages]
+    if recovery.cut_bytes or recovery.newline_added or recovery.quarantined or new or closing:
         fact = Recovered(
             cut_bytes=recovery.cut_bytes,
             quarantined=recovery.quarantined,
-            damages=tuple(asdict(damage) for damage in recovery.damages),
+            damages=tuple(asdict(damage) for damage in new[:MAX_DAMAGES]),
             calls=sum(isinstance(r.fact, ToolResult) for r in closing),
             turn=journal.state.turn is not None,
         )
         if recovery.newline_added:
             fact = fact.model_copy(update={"newline_added": True})
+        if len(new) > MAX_DAMAGES:
+            fact = fact.model_copy(update={"damages_total": len(new)})
         facts.append(NewFact(fact, within=0))
     await journal.record_all([*facts, *closing], durable=True)

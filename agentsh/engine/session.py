@@ -10,6 +10,7 @@ from agentsh.context.state import SessionState
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
 from agentsh.engine.turn import Turn, TurnOutcome
+from agentsh.events.event import NewFact
 from agentsh.events.session import Mode, ModeChanged, ModelChanged, Renamed, Tagged
 from agentsh.events.turn import Attachment, TextQueued, TextWithdrawn
 from agentsh.log.store import OpenLog
@@ -70,7 +71,8 @@ class Session:
             raise UsageProblem("a turn is running")
         self._idle.clear()
         try:
-            if self.state.turn is not None:  # an earlier turn could not write its end: the disk was full
+            await self._journal.settled()  # what was held while the disk was full is written first
+            if self.state.turn is not None:
                 await self._journal.record_all(repairs(self.state))
             return await self._parts.turn.run(text, attachments, cause)
         finally:
@@ -80,9 +82,13 @@ class Session:
         """Keep a text that was typed while a turn runs; return its seq. steer: it joins at the next step."""
         return (await self._journal.record(TextQueued(text=text, steer=steer), durable=True)).seq
 
-    async def withdraw(self, queued_seq: int) -> None:
-        """Take a queued text back."""
-        await self._journal.record(TextWithdrawn(queued=queued_seq), cause=queued_seq)
+    async def withdraw(self, queued_seq: int) -> bool:
+        """Take a queued text back; return False where it has joined a turn already."""
+
+        def take_back(state: SessionState) -> list[NewFact]:
+            return [NewFact(TextWithdrawn(queued=queued_seq), queued_seq)] if queued_seq in state.queue else []
+
+        return bool(await self._journal.record_from(take_back))
 
     def interrupt(self) -> bool:
         """Stop the running turn; return whether there was one. `submit` returns once all is recorded."""
@@ -115,5 +121,8 @@ class Session:
         """Interrupt what runs, sync, and give the lease back. Idempotent."""
         self.interrupt()
         await self._idle.wait()
-        await self._parts.model.close()
-        await self._parts.log.close()
+        try:
+            await self._journal.settled()
+            await self._parts.model.close()
+        finally:
+            await self._parts.log.close()

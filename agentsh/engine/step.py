@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentsh.base.clock import Clock
-from agentsh.base.errors import ContextInvalid, StreamCut
+from agentsh.base.errors import ContextInvalid, ModelError, StreamCut
 from agentsh.context.budget import fit
+from agentsh.context.state import SessionState
 from agentsh.context.validate import problems
 from agentsh.engine.journal import Journal
 from agentsh.engine.shown import Shown
@@ -18,9 +19,16 @@ from agentsh.events.base import Usage
 from agentsh.events.event import Event, NewFact
 from agentsh.events.tool import ToolCall
 from agentsh.events.turn import AgentMessage, ContextBuilt
-from agentsh.ports.model import Model, Prompt, Reply, Streamed
+from agentsh.ports.model import Call, Model, Prompt, Reply, Streamed
 from agentsh.ports.texts import Texts
 from agentsh.ports.tokens import TokenCounter
+
+MAX_NAME_CHARS = 256
+"""Of a call's id and name. Providers take 64; what is longer is a model gone wrong, and must not burst its line."""
+
+
+def _call(call: Call) -> ToolCall:
+    return ToolCall(call=call.id[:MAX_NAME_CHARS], name=call.name[:MAX_NAME_CHARS], arguments=call.arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +84,7 @@ class ModelStep:
         try:
             async with shown.saving(), contextlib.aclosing(self._model.stream(body)) as stream:
                 reply = await self._follow(stream, shown)
-        except StreamCut:
+        except ModelError:
             await self._record_broken(shown, "cut")
             raise
         except asyncio.CancelledError:
@@ -92,9 +100,25 @@ class ModelStep:
             await shown.show(item)
         raise StreamCut("the model's answer ended without a finish reason")
 
+    def use(self, model: Model, settings: StepSettings) -> None:
+        """Send the next requests through another model. The one before is the caller's to close."""
+        self._model = model
+        self._settings = settings
+
     async def _build(self) -> tuple[bytes, Event]:
-        state, settings = self._journal.state, self._settings
-        environment = state.environment
+        """Build the request from a state that nothing else is changing, and record it with the same breath."""
+        bodies: list[bytes] = []
+
+        def make(state: SessionState) -> list[NewFact]:
+            body, fact = self._request(state)
+            bodies.append(body)
+            return [NewFact(fact, state.last_seq)]
+
+        (event,) = await self._journal.record_from(make)
+        return bodies[0], event
+
+    def _request(self, state: SessionState) -> tuple[bytes, ContextBuilt]:
+        settings, environment = self._settings, state.environment
         tools_text = self._texts.text(environment.tools) if environment else "[]"
         fitted = fit(
             state,
@@ -116,7 +140,7 @@ class ModelStep:
             budget=settings.budget_tokens,
             cut=fitted.cut,
         )
-        return body, await self._journal.record(fact, cause=state.last_seq)
+        return body, fact
 
     async def _record(self, reply: Reply, built_seq: int) -> list[Event]:
         price = self._settings.price
@@ -129,12 +153,12 @@ class ModelStep:
             cost_usd=price.of(reply.usage) if price and reply.usage else None,
         )
         # One append for the reply and its calls: a log that is cut between them would ask for less than was said.
-        calls = [NewFact(ToolCall(call=c.id, name=c.name, arguments=c.arguments), within=0) for c in reply.calls]
-        events = await self._journal.record_all([NewFact(message, built_seq), *calls])
+        calls = [NewFact(_call(c), within=0) for c in reply.calls]
+        events = await self._journal.record_all([NewFact(message, built_seq), *calls], happened=True)
         return events[1:]
 
     async def _record_broken(self, shown: Shown, finish: Literal["cut", "interrupted"]) -> None:
-        if not shown.text:
+        if not shown.text and not shown.reasoning:
             return
         message = AgentMessage(
             text=shown.text,
@@ -144,4 +168,4 @@ class ModelStep:
             usage=None,
             cost_usd=None,
         )
-        await self._journal.record(message, cause=shown.built_seq)
+        await self._journal.record(message, cause=shown.built_seq, happened=True)

@@ -6,43 +6,45 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentsh.base.clock import Clock
-from agentsh.base.errors import BadArguments, LogError, ToolFailed
+from agentsh.base.errors import BadArguments, LogWriteFailed, ToolFailed
 from agentsh.base.text import middle_cut, one_line, tail_bytes
 from agentsh.engine.edits import code_edit
 from agentsh.engine.gate import Gate, Refused
 from agentsh.engine.journal import Journal
+from agentsh.engine.saver import Saver
 from agentsh.events.event import Event, NewFact
 from agentsh.events.signals import ToolProgress
-from agentsh.events.tool import ResultStatus, ToolCall, ToolResult, ToolStarted
+from agentsh.events.tool import PartialOutput, ResultStatus, ToolCall, ToolResult, ToolStarted
 from agentsh.ports.hook import Hook
 from agentsh.ports.texts import Texts
 from agentsh.ports.tool import Tool, ToolContext, ToolOutcome
 from agentsh.ports.workspace import Workspace
 
-MAX_MODEL_BYTES = 30_000
-"""Cap of a result for the model: 10,000 tokens by the estimate of three bytes each."""
-MAX_USER_BYTES = 8_000
-
-
-class _Tail:
-    """The newest output of a running tool, for the result of a call that is interrupted."""
-
-    def __init__(self) -> None:
-        self.text = ""
-
-    def add(self, text: str) -> None:
-        self.text = tail_bytes(self.text + text, MAX_USER_BYTES)
+MAX_MODEL_BYTES = 20_000
+"""Cap of a result for the model: 7,000 tokens by the estimate of three bytes each, and it stays in its log line."""
+MAX_USER_BYTES = 4_000
+MAX_SEEN_BYTES = 4_000
+"""How much of the newest output is kept for a call that is interrupted, and for each partial_output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A call that may run."""
+    """A call that may run. decision: why. notes: what hooks had to say, for the model."""
 
     event: Event
     call: ToolCall
     tool: Tool
     arguments: Mapping[str, Any]
     decision: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unrunnable:
+    """A call that will not run, with its result."""
+
+    event: Event
+    result: ToolResult
 
 
 class ToolRunner:
@@ -67,61 +69,83 @@ class ToolRunner:
         self._clock = clock
 
     async def run(self, calls: Sequence[Event]) -> None:
-        """Run the calls in source order; neighbours that only read run together.
+        """Run the calls in source order; neighbours that only read run together. Results keep source order.
 
-        Cancellation ends the running call, records it as interrupted and is passed on; calls that were not
-        reached are left open for the turn to close.
+        Cancellation ends a running command, records it as interrupted and is passed on; an edit of files that has
+        begun is finished and recorded first. Calls that were not reached are left open for the turn to close.
 
         Raises:
-            LogError: the log cannot be written; nothing with effects was started after that.
+            LogWriteFailed: the log cannot be written; nothing with effects is started after that.
         """
-        together: list[Prepared] = []
+        together: list[Prepared | Unrunnable] = []
         for event in calls:
             if together and not self._reads_only(event):
                 await self._run_together(together)
                 together = []
             prepared = await self._prepare(event)
-            if prepared is None:
-                continue
-            if prepared.tool.spec.read_only:
+            if isinstance(prepared, Unrunnable) or prepared.tool.spec.read_only:
                 together.append(prepared)
             else:
+                await self._run_together(together)
+                together = []
                 await self._run_one(prepared)
         await self._run_together(together)
 
     def _reads_only(self, event: Event) -> bool:
         assert isinstance(event.fact, ToolCall)
         tool = self._tools.get(event.fact.name)
-        return tool is not None and tool.spec.read_only
+        return tool is None or tool.spec.read_only
 
-    async def _run_together(self, group: Sequence[Prepared]) -> None:
-        """Start all, then record the results in source order."""
-        started = [await self._start(p) for p in group]
-        tasks = [asyncio.create_task(self._outcome(p, self._clock.monotonic_s(), _Tail())) for p in group]
+    async def _run_together(self, group: Sequence[Prepared | Unrunnable]) -> None:
+        """Start all that can run, then record the results in source order."""
+        runs: dict[int, tuple[Event, asyncio.Task[tuple[ToolOutcome, int]]]] = {}
         try:
-            for prepared, start, task in zip(group, started, tasks, strict=True):
-                await self._finish(prepared, start, await task)
+            for p in group:
+                if isinstance(p, Prepared):
+                    start = await self._start(p)
+                    outcome = self._outcome(p, self._clock.monotonic_s(), _Seen())
+                    runs[p.event.seq] = (start, asyncio.create_task(outcome))
+            for p in group:
+                if isinstance(p, Unrunnable):
+                    await self._journal.record(p.result, cause=p.event.seq)
+                else:
+                    start, task = runs[p.event.seq]
+                    await self._finish(p, start, await task)
         finally:
+            tasks = [task for _, task in runs.values()]
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            if tasks:
+                await asyncio.wait(tasks)
 
     async def _run_one(self, prepared: Prepared) -> None:
+        """Run a call with effects. Once it has run, nothing keeps its result from being recorded."""
         began_s: float | None = None
-        seen = _Tail()
+        seen = _Seen()
         try:
             start = await self._start(prepared)
             began_s = self._clock.monotonic_s()
-            finished = await self._outcome(prepared, began_s, seen)
+            work = asyncio.create_task(self._work(prepared, start, began_s, seen))
+            await _to_the_end(work, stop_at_once=bool(prepared.tool.spec.effects & {"exec", "net"}))
         except asyncio.CancelledError:
             await self._journal.settled()
             await self._interrupted(prepared, began_s, seen)
             raise
-        await self._finish(prepared, start, finished)
 
-    async def _interrupted(self, prepared: Prepared, began_s: float | None, seen: "_Tail") -> None:
+    async def _work(self, prepared: Prepared, start: Event, began_s: float, seen: "_Seen") -> None:
+        saver = Saver(self._journal, self._clock, lambda text: self._partial(prepared, start, text))
+        seen.saver = saver
+        async with saver.running():
+            outcome = await self._outcome(prepared, began_s, seen)
+        # From here on the effects are there: a cancellation waits until they are recorded.
+        await _to_the_end(asyncio.create_task(self._finish(prepared, start, outcome)), stop_at_once=False)
+
+    def _partial(self, prepared: Prepared, start: Event, text: str) -> NewFact:
+        return NewFact(PartialOutput(call=prepared.call.call, text=tail_bytes(text, MAX_SEEN_BYTES)), start.seq)
+
+    async def _interrupted(self, prepared: Prepared, began_s: float | None, seen: "_Seen") -> None:
         state = self._journal.state.calls.get(prepared.event.seq)
-        if state is None:  # its result was on its way into the log when the interruption came
+        if state is None:  # its result is recorded: it came to its end before the interruption
             return
         if began_s is None:
             text, duration_ms = "The user interrupted just before this ran. It had no effects.", 0
@@ -130,32 +154,28 @@ class ToolRunner:
             duration_ms = int((self._clock.monotonic_s() - began_s) * 1000)
         if seen.text:
             text += f"\nOutput so far:\n{seen.text}"
-        cause = state.started_seq or state.seq
-        await self._result(prepared.call, cause, "interrupted", text, "interrupted", duration_ms)
+        result = _plain(prepared.call, "interrupted", text, "interrupted", duration_ms)
+        await self._journal.record(result, cause=state.started_seq or state.seq, happened=True)
 
-    async def _prepare(self, event: Event) -> Prepared | None:
-        """Return the call ready to run, or record why it will not and return None."""
+    async def _prepare(self, event: Event) -> Prepared | Unrunnable:
+        """Return the call ready to run, or the result that says why it will not."""
         call = event.fact
         assert isinstance(call, ToolCall)
         tool = self._tools.get(call.name)
         if tool is None:
-            known = ", ".join(sorted(self._tools))
-            text = f"There is no tool {call.name!r}. Tools: {known}."
-            await self._result(call, event.seq, "error", text, "no such tool")
-            return None
+            known = ", ".join(self._tools)
+            text = f"There is no tool {one_line(call.name, 80)!r}. Tools: {known}."
+            return Unrunnable(event, _plain(call, "error", text, "no such tool"))
         try:
             arguments = tool.parse(self._texts.text(call.arguments))
         except BadArguments as error:
-            await self._result(
-                call, event.seq, "error", error.message, f"bad arguments: {one_line(error.message, 80)}"
-            )
-            return None
+            about = f"bad arguments: {one_line(error.message, 80)}"
+            return Unrunnable(event, _plain(call, "error", error.message, about))
         try:
-            decision = await self._gate.decide(event, tool, arguments)
+            decision, notes = await self._gate.decide(event, tool, arguments)
         except Refused as refused:
-            await self._result(call, event.seq, "denied", refused.for_model, f"denied: {refused.reason}")
-            return None
-        return Prepared(event, call, tool, arguments, decision)
+            return Unrunnable(event, _plain(call, "denied", refused.for_model, f"denied: {refused.reason}"))
+        return Prepared(event, call, tool, arguments, decision, notes)
 
     async def _start(self, prepared: Prepared) -> Event:
         spec = prepared.tool.spec
@@ -168,7 +188,7 @@ class ToolRunner:
         )
         return await self._journal.record(intent, cause=prepared.event.seq, durable=not spec.read_only)
 
-    async def _outcome(self, prepared: Prepared, began_s: float, seen: "_Tail") -> tuple[ToolOutcome, int]:
+    async def _outcome(self, prepared: Prepared, began_s: float, seen: "_Seen") -> tuple[ToolOutcome, int]:
         def progress(text: str) -> None:
             seen.add(text)
             self._journal.signal(ToolProgress(prepared.event.seq, text))
@@ -178,7 +198,7 @@ class ToolRunner:
             outcome = await prepared.tool.run(context, prepared.arguments)
         except ToolFailed as error:
             outcome = ToolOutcome(str(error), one_line(error.message, 200), status="error")
-        except LogError:
+        except LogWriteFailed:
             raise
         except Exception as error:  # noqa: BLE001 - one of the three edges: a tool's bug is a result, not a crash
             text = f"{type(error).__name__}: {error}"
@@ -187,31 +207,61 @@ class ToolRunner:
 
     async def _finish(self, prepared: Prepared, start: Event, finished: tuple[ToolOutcome, int]) -> None:
         outcome, duration_ms = finished
+        notes = list(prepared.notes)
         for hook in self._hooks:
             note = await self._gate.after(hook, prepared.event, prepared.arguments, outcome)
-            if note:
-                outcome = replace(outcome, for_model=f"{outcome.for_model}\n[{hook.name}: {note}]")
+            notes += [f"[{hook.name}: {note}]"] if note else []
+        if notes:
+            outcome = replace(outcome, for_model="\n".join([outcome.for_model, *notes]))
         edits = [NewFact(code_edit(prepared.call.call, edit), start.seq) for edit in outcome.edits]
         result = _result(prepared.call, outcome, duration_ms)
-        await self._journal.record_all([*edits, NewFact(result, start.seq)])
+        await self._journal.record_all([*edits, NewFact(result, start.seq)], happened=True)
 
-    async def _result(
-        self,
-        call: ToolCall,
-        cause: int,
-        status: ResultStatus,
-        for_model: str,
-        for_user: str,
-        duration_ms: int = 0,
-    ) -> None:
-        fact = ToolResult(
-            call=call.call, status=status, for_model=for_model, for_user=for_user, duration_ms=duration_ms
-        )
-        await self._journal.record(fact, cause=cause)
+
+class _Seen:
+    """The newest output of a running tool."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.saver: Saver | None = None
+
+    def add(self, text: str) -> None:
+        self.text = tail_bytes(self.text + text, MAX_SEEN_BYTES)
+        if self.saver is not None:
+            self.saver.add(text)
+
+
+async def _to_the_end(work: "asyncio.Task[None]", *, stop_at_once: bool) -> None:
+    """Wait for `work`, whatever cancels us meanwhile; then pass a cancellation on.
+
+    stop_at_once: a cancellation goes on to the work; else the work is left to finish by itself.
+    """
+    cancelled = False
+    while not work.done():
+        try:
+            await asyncio.wait([work])
+        except asyncio.CancelledError:
+            cancelled = True
+            if stop_at_once:
+                work.cancel()
+    if not work.cancelled():
+        work.result()
+    if cancelled or work.cancelled():
+        raise asyncio.CancelledError
+
+
+def _plain(call: ToolCall, status: ResultStatus, for_model: str, for_user: str, duration_ms: int = 0) -> ToolResult:
+    return ToolResult(
+        call=call.call,
+        status=status,
+        for_model=middle_cut(for_model, MAX_MODEL_BYTES),
+        for_user=middle_cut(for_user, MAX_USER_BYTES),
+        duration_ms=duration_ms,
+    )
 
 
 def _result(call: ToolCall, outcome: ToolOutcome, duration_ms: int) -> ToolResult:
-    for_model = middle_cut(outcome.for_model, MAX_MODEL_BYTES)
+    for_model = middle_cut(outcome.for_model, MAX_MODEL_BYTES, "the whole is in the log")
     optional: dict[str, Any] = {}
     if outcome.exit is not None:
         optional["exit"] = outcome.exit

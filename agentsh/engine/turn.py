@@ -4,9 +4,10 @@ import asyncio
 from dataclasses import dataclass
 
 from agentsh.base.clock import Clock
-from agentsh.base.errors import AgentshError, LogError
+from agentsh.base.errors import AgentshError, LogError, SessionHeld
 from agentsh.base.text import one_line
 from agentsh.context.repairs import close_calls, close_reply
+from agentsh.context.state import SessionState
 from agentsh.engine.journal import Journal
 from agentsh.engine.step import ModelStep
 from agentsh.engine.tool_runner import ToolRunner
@@ -47,7 +48,7 @@ class Turn:
         self._stop = False
 
     def interrupt(self) -> None:
-        """End the running turn; `run` returns once that is recorded."""
+        """End the turn that runs or is about to; `run` returns once that is recorded."""
         self._stop = True
         if self._work is not None:
             self._work.cancel()
@@ -58,11 +59,11 @@ class Turn:
         Cancelling the caller counts as an interruption: it is recorded, and the outcome says so.
 
         Raises:
-            LogError: the log cannot be written; the turn stays open and is closed by the next opening.
+            LogError, SessionHeld: the log cannot be written; the turn stays open until it can.
+            Exception: a bug of ours or of an adapter; the turn is closed and recorded first.
         """
         began_s = self._clock.monotonic_s()
-        self._stop = False
-        error: AgentshError | None = None
+        error: Exception | None = None
         reason: TurnEnd
         try:
             await self._journal.record(UserMessage(text=text, attachments=attachments), cause=cause)
@@ -74,13 +75,21 @@ class Turn:
             reason = await self._work
         except asyncio.CancelledError:
             reason = "interrupted"
-        except LogError:
+        except (LogError, SessionHeld):
             raise
-        except AgentshError as failed:
+        except Exception as failed:  # noqa: BLE001 - recorded as the turn's end, then raised where it is no answer
             reason, error = "error", failed
         finally:
-            self._work = None
-        return await asyncio.shield(asyncio.ensure_future(self._finish(reason, error, began_s)))
+            self._work, self._stop = None, False
+        finish = asyncio.create_task(self._finish(reason, error, began_s))
+        while not finish.done():  # nothing may cut this short: the lease is given back after it
+            try:
+                await asyncio.wait([finish])
+            except asyncio.CancelledError:
+                continue
+        if error is not None and not isinstance(error, AgentshError):
+            raise error
+        return finish.result()
 
     async def _title(self, text: str) -> None:
         if self._journal.state.title is None and text.strip():
@@ -91,6 +100,8 @@ class Turn:
         turn = self._journal.state.turn
         assert turn is not None
         while True:
+            if self._stop:  # something below may have swallowed the cancellation
+                return "interrupted"
             if turn.steps >= self._limits.max_steps:
                 return "max_steps"
             limit = self._limits.max_cost_usd
@@ -98,25 +109,19 @@ class Turn:
                 return "max_cost"
             calls = await self._step.run()
             await self._tools.run(calls)
-            steered = await self._join_steering()
+            steered = await self._journal.record_from(_steering)
             if not calls and not steered:
                 return "done"
 
-    async def _join_steering(self) -> bool:
-        """Turn what the user typed meanwhile, to steer, into messages of this turn."""
-        waiting = [(seq, fact) for seq, fact in self._journal.state.queue.items() if fact.steer]
-        for seq, fact in waiting:
-            await self._journal.record(UserMessage(text=fact.text, attachments=()), cause=seq)
-        return bool(waiting)
-
-    async def _finish(self, reason: TurnEnd, error: AgentshError | None, began_s: float) -> TurnOutcome:
+    async def _finish(self, reason: TurnEnd, error: Exception | None, began_s: float) -> TurnOutcome:
         await self._journal.settled()
         state = self._journal.state
         turn = state.turn
-        if turn is None:  # the message itself could not be written
-            return TurnOutcome(reason, 0, error)
-        await self._journal.record_all(close_reply(state, finish="interrupted"))
-        await self._journal.record_all(close_calls(state, interrupted=True))
+        if turn is None:  # cancelled before the message could be written
+            return TurnOutcome(reason, 0, error if isinstance(error, AgentshError) else None)
+        interrupted = reason == "interrupted"
+        closing = close_reply(state, finish="interrupted" if interrupted else "cut")
+        closing += close_calls(state, interrupted=interrupted)
         finished = TurnFinished(
             reason=reason,
             steps=turn.steps,
@@ -125,5 +130,11 @@ class Turn:
             duration_ms=int((self._clock.monotonic_s() - began_s) * 1000),
             **({"error": one_line(str(error), 500)} if error else {}),
         )
-        await self._journal.record_all([NewFact(finished, turn.user_seq)], durable=True)
-        return TurnOutcome(reason, turn.steps, error)
+        await self._journal.record_all([*closing, NewFact(finished, turn.user_seq)], durable=True, happened=True)
+        return TurnOutcome(reason, turn.steps, error if isinstance(error, AgentshError) else None)
+
+
+def _steering(state: SessionState) -> list[NewFact]:
+    """What the user typed meanwhile, to steer, as messages of this turn."""
+    waiting = [(seq, fact) for seq, fact in state.queue.items() if fact.steer]
+    return [NewFact(UserMessage(text=fact.text, attachments=()), seq) for seq, fact in waiting]

@@ -61,7 +61,8 @@ class Recovered(Fact):
     """What opening found and put right; told to the user in one line.
 
     cut_bytes: bytes moved from the tail to quarantine. calls: tool calls that were closed for a dead process.
-    damages: places that do not read and were left as they are.
+    damages: places that do not read, were left as they are and were not told of before: the first 20 of
+    damages_total.
     """
 
     type: Literal["recovered"] = "recovered"
@@ -71,6 +72,7 @@ class Recovered(Fact):
     calls: int
     turn: bool
     newline_added: bool = False
+    damages_total: int | None = None
 
 
 class ModeChanged(Fact):

@@ -18,12 +18,16 @@ class ToolCall(Fact):
 
 
 class ApprovalAsked(Fact):
-    """The user was asked; cause: the tool_call. subject: what is to be done, in one line."""
+    """The user was asked; cause: the tool_call. subject: what is to be done, in one line.
+
+    grant: what a `session` answer allows from then on: a tool, or one exact command.
+    """
 
     type: Literal["approval_asked"] = "approval_asked"
     call: str
     subject: str
     effects: tuple[Effect, ...]
+    grant: str | None = None
 
 
 class ApprovalAnswered(Fact):
@@ -32,7 +36,7 @@ class ApprovalAnswered(Fact):
     type: Literal["approval_answered"] = "approval_answered"
     call: str
     answer: Literal["yes", "session", "no"]
-    reason: str | None
+    reason: Text | None
 
 
 class ToolStarted(Fact):
@@ -77,6 +81,17 @@ class ToolResult(Fact):
     output: Text | None = None
 
 
+class PartialOutput(Fact):
+    """New output of a tool that is still running, about once a second; superseded by its tool_result.
+
+    cause: the tool_started. Only the end of what came is kept.
+    """
+
+    type: Literal["partial_output"] = "partial_output"
+    call: str
+    text: Text
+
+
 class HookAnswered(Fact):
     """A hook judged or annotated a call; cause: the tool_call."""
 
@@ -84,7 +99,7 @@ class HookAnswered(Fact):
     hook: str
     call: str
     verdict: Literal["pass", "deny", "annotate"]
-    message: str | None
+    message: Text | None
 
 
 class JobChanged(Fact):

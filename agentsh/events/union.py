@@ -39,6 +39,7 @@ AnyFact = Annotated[
     | tool.ToolStarted
     | tool.CodeEdit
     | tool.ToolResult
+    | tool.PartialOutput
     | tool.HookAnswered
     | tool.JobChanged,
     Field(discriminator="type"),

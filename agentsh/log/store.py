@@ -23,14 +23,16 @@ class Capabilities:
 class Damage:
     """A place in a log that does not read.
 
-    where: `segment:offset`, for people. kind: `torn`, `crc`, `gap`, `doubled`, `header`, ….
-    after_seq: the last good seq before it.
+    where: `segment:offset`, for people. kind: `torn`, `crc`, `gap`, `doubled`, `header`, …: docs/log-format.md.
+    after_seq: the last good seq before it. rot: what stood there had been synced; else it may be an unsynced
+    write that a power cut took.
     """
 
     where: str
     kind: str
     bytes: int
     after_seq: int
+    rot: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who has the lease of a session, for people; never used to decide anything."""
+    """Who has the lease of a session, for people; never used to decide anything. pid: 0 where it is not known."""
 
     pid: int
     host: str
@@ -59,6 +61,8 @@ class Holder:
     since: str
 
     def __str__(self) -> str:
+        if not self.pid:
+            return "another process"
         place = f" on {self.tty}" if self.tty else ""
         return f"pid {self.pid} at {self.host}{place}, since {self.since}"
 

@@ -78,7 +78,11 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 def _call(call: Call) -> dict[str, Any]:
-    return {"id": call.id, "type": "function", "function": {"name": sent_name(call.name), "arguments": call.arguments}}
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": sent_name(call.name), "arguments": call.arguments},
+    }
 
 
 def sent_name(name: str) -> str:

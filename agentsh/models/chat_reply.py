@@ -80,7 +80,10 @@ class _Call:
 
 
 class Assembly:
-    """One reply in the making. finish: the server's word for the end, None as long as it has not come."""
+    """One reply in the making.
+
+    finish: the server's word for the end, None as long as it has not come. model: as the server names it, or "".
+    """
 
     def __init__(self) -> None:
         self.finish: str | None = None
@@ -88,7 +91,7 @@ class Assembly:
         self._reasoning = _Text()
         self._calls: list[_Call] = []
         self._usage: Usage | None = None
-        self._model = ""
+        self.model = ""
 
     def take(self, chunk: object) -> Iterator[TextDelta | ReasoningDelta]:
         """Add one chunk, or a whole completion; yield what is new to show.
@@ -105,14 +108,15 @@ class Assembly:
         if not isinstance(choices, list) and not isinstance(chunk.get("usage"), dict):
             raise ValueError(f"a chunk without choices: {json.dumps(chunk)[:80]}")
         if isinstance(chunk.get("model"), str) and chunk["model"]:
-            self._model = chunk["model"]
+            self.model = chunk["model"]
         choice = next((c for c in choices or [] if isinstance(c, dict) and c.get("index") in (0, None)), {})
         self._usage = usage(chunk, choice) or self._usage
         delta = choice.get("delta") or choice.get("message")
         if isinstance(delta, dict):
             yield from self._delta(delta)
-        if isinstance(choice.get("finish_reason"), str):
-            self._finish(choice["finish_reason"], choice)
+        reason = choice.get("finish_reason")
+        if isinstance(reason, str) and reason not in ("", "null"):  # how some servers spell null
+            self._finish(reason, choice)
 
     def rest(self) -> Iterator[TextDelta | ReasoningDelta]:
         """Yield what was held back; call once, at the end."""
@@ -122,14 +126,14 @@ class Assembly:
             yield TextDelta(piece)
 
     def reply(self, *, model: str) -> Reply:
-        """Return the whole. model: named where the server named none."""
+        """Return the whole, as an answer of `model`."""
         calls = tuple(Call(c.id, c.name, "".join(c.arguments).strip() or "{}") for c in self._calls)
         finish = FINISHES.get((self.finish or "").lower(), "stop")
         if finish in ("stop", "tool_calls"):
             # Calls count, whatever the word: many servers say `stop` after calls.
             finish = "tool_calls" if calls else "stop"
         reasoning = self._reasoning.whole() or None
-        return Reply(self._text.whole(), reasoning, calls, finish, self._usage, self._model or model)
+        return Reply(self._text.whole(), reasoning, calls, finish, self._usage, model)
 
     def _finish(self, reason: str, choice: Mapping[str, Any]) -> None:
         if reason.lower() in BROKEN:
@@ -161,7 +165,9 @@ class Assembly:
             call = _Call(id_, index)
             self._calls.append(call)
         call.id = call.id or id_
-        if name and not (call.arguments or name == call.name):  # a name that is repeated in each fragment adds nothing
+        if name and not (
+            call.arguments or name == call.name
+        ):  # a name that is repeated in each fragment adds nothing
             call.name += name
         arguments = function.get("arguments")
         if isinstance(arguments, dict):

@@ -1,11 +1,12 @@
 """Logs and blobs in memory: for tests and for sessions that nobody wants to keep."""
 
+import asyncio
 import hashlib
 import os
 import secrets
 from collections.abc import Iterator, Sequence
 
-from agentsh.base.errors import BlobMissing, SessionExists, SessionHeld, SessionMissing
+from agentsh.base.errors import BlobMissing, LogWriteFailed, SessionExists, SessionHeld, SessionMissing
 from agentsh.log.frame import decode_event, encode_event, encode_header
 from agentsh.log.record import Draft, Record
 from agentsh.log.spill import spill
@@ -49,6 +50,9 @@ class _MemoryLog:
         return self.last_seq
 
     async def append(self, drafts: Sequence[Draft]) -> list[Record]:
+        await asyncio.sleep(0)  # as any other store would, so that tests see what can come between
+        if self.session not in self._held:
+            raise LogWriteFailed(f"session {self.session} is closed")
         durable, lines = self.durable_seq, []
         for seq, draft in enumerate(drafts, self.last_seq + 1):
             fitted = spill(draft, self._blobs)
@@ -58,7 +62,7 @@ class _MemoryLog:
         return lines
 
     async def wait_durable(self, seq: int) -> None:
-        return
+        await asyncio.sleep(0)
 
     async def close(self) -> None:
         self._held.discard(self.session)

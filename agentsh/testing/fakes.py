@@ -12,9 +12,14 @@ from agentsh.ports.tool import ToolContext, ToolOutcome, ToolSpec
 
 
 class FakeClock:
-    """Time stands still but for `sleep`, which moves it on at once and lets other tasks run."""
+    """Time stands still but for `sleep`, which moves it on at once and lets other tasks run.
 
-    def __init__(self, start: datetime = datetime(2026, 11, 29, 16, 20, tzinfo=UTC)) -> None:
+    hold: `sleep` waits instead until `advance` has gone past its end.
+    """
+
+    def __init__(self, start: datetime = datetime(2026, 11, 29, 16, 20, tzinfo=UTC), *, hold: bool = False) -> None:
+        self._hold = hold
+        self._sleepers: list[tuple[float, asyncio.Event]] = []
         self._now = start
         self._elapsed_s = 0.0
 
@@ -30,9 +35,17 @@ class FakeClock:
         """Move both clocks on."""
         self._now += timedelta(seconds=seconds)
         self._elapsed_s += seconds
+        for end_s, woken in self._sleepers:
+            if end_s <= self._elapsed_s:
+                woken.set()
 
     async def sleep(self, seconds: float) -> None:
-        """Move on by `seconds` without waiting."""
+        """Move on by `seconds` without waiting, or with `hold` wait for somebody to move on."""
+        if self._hold:
+            woken = asyncio.Event()
+            self._sleepers.append((self._elapsed_s + seconds, woken))
+            await woken.wait()
+            return
         self.advance(seconds)
         await asyncio.sleep(0)
 

@@ -116,7 +116,7 @@ def assemble(
 
 async def new(moves: Sequence[Move], *, mode: Mode = "yolo", store: MemoryStore | None = None, **more: Any) -> Rig:
     store = store or MemoryStore()
-    clock, screen, counter, model = FakeClock(), KeepingRenderer(), Counter(), ScriptedModel(moves)
+    clock, screen, counter, model = FakeClock(hold=True), KeepingRenderer(), Counter(), ScriptedModel(moves)
     log = await store.create(ID, by="agentsh test")
     session, journal = assemble(log, SessionState(), model, screen, counter, clock, **more)
     init = SessionInit(
@@ -136,7 +136,7 @@ async def new(moves: Sequence[Move], *, mode: Mode = "yolo", store: MemoryStore 
 async def again(store: MemoryStore, moves: Sequence[Move], **more: Any) -> Rig:
     opened = await store.open(ID)
     _, state = past(opened)
-    clock, screen, counter, model = FakeClock(), KeepingRenderer(), Counter(), ScriptedModel(moves)
+    clock, screen, counter, model = FakeClock(hold=True), KeepingRenderer(), Counter(), ScriptedModel(moves)
     session, journal = assemble(opened.log, state, model, screen, counter, clock, **more)
     await reopen(journal, opened.recovery, Writer("test", "host", 1))
     return Rig(session, store, model, screen, counter, clock)

@@ -2,15 +2,17 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
-from agentsh.base.errors import ModelUnavailable, StreamCut
+from agentsh.base.errors import LogWriteFailed, ModelUnavailable, StreamCut
 from agentsh.context.fold import fold
 from agentsh.engine.turn import Limits
 from agentsh.events.codec import decode
+from agentsh.events.signals import SavingStopped
 from agentsh.events.tool import ToolResult, ToolStarted
-from agentsh.events.turn import AgentMessage, TurnFinished
+from agentsh.events.turn import AgentMessage, PartialMessage, TurnFinished
 from agentsh.ports.approver import Answer
 from agentsh.testing import MemoryStore, Say, ScriptedApprover
 from tests.engine.rig import ID, Rig, again, new
@@ -104,7 +106,7 @@ async def test_an_interrupted_tool_says_so_and_later_calls_did_not_run() -> None
     assert [m["role"] for m in sent] == ["system", "user", "assistant", "tool", "tool", "user"]
 
 
-@pytest.mark.parametrize("ticks", range(40))
+@pytest.mark.parametrize("ticks", range(120))
 async def test_an_interruption_at_any_moment_leaves_a_log_that_is_closed_and_valid(ticks: int) -> None:
     calls = (("look", {"path": "a"}), ("look", {"path": "b"}), ("change", {"path": "c"}))
     rig = await new([Say(("a", "b"), calls), Say(("c",), calls), Say(("d",)), Say(("e",))])
@@ -112,8 +114,11 @@ async def test_an_interruption_at_any_moment_leaves_a_log_that_is_closed_and_val
         task = asyncio.create_task(rig.session.submit("go"))
         for _ in range(ticks):
             await asyncio.sleep(0)
-        rig.session.interrupt()
-        await task
+        accepted, before = rig.session.interrupt(), len(rig.counter.runs)
+        outcome = await task
+        if accepted and ticks < 60:
+            assert outcome.reason == "interrupted", "an accepted interruption is not swallowed"
+            assert len(rig.counter.runs) <= before + 1, "no effect begins after it but one that had begun"
         state = rig.session.state
         assert state.turn is None
         assert not state.calls
@@ -228,3 +233,117 @@ async def test_a_session_cut_after_any_event_reopens_with_one_result_for_each_ca
             assert back.session.state.turn is None
         once = await again(store, [])
         assert once.screen.types == ["opened"], "recovery is idempotent"
+
+
+@pytest.mark.parametrize("ticks", range(0, 120, 3))
+async def test_two_cancellations_do_not_leave_the_log_behind(ticks: int) -> None:
+    calls = (("look", {"path": "a"}), ("change", {"path": "c"}))
+    rig = await new([Say(("a", "b"), calls), Say(("c",), calls), Say(("d",)), Say(("e",))])
+    task = asyncio.create_task(rig.session.submit("go"))
+    for _ in range(ticks):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()
+    await rig.session.close()
+    await asyncio.gather(task, return_exceptions=True)
+    seqs = len(list(rig.store.read(ID)))
+    await asyncio.sleep(0.01)
+    assert len(list(rig.store.read(ID))) == seqs
+    if ticks:
+        assert rig.session.state.turn is None
+    assert (await again(rig.store, [])).screen.types == ["opened"]
+
+
+async def test_what_streams_for_a_second_is_on_disk_while_it_streams() -> None:
+    gate = asyncio.Event()
+
+    class Slow(CutModel):
+        async def stream(self, body: bytes):  # type: ignore[no-untyped-def]
+            from agentsh.events.signals import ReasoningDelta, TextDelta
+
+            yield ReasoningDelta("hm, ")
+            yield TextDelta("shown for a second")
+            await gate.wait()
+            raise StreamCut("cut")
+
+    rig = await new([])
+    rig.session._parts.turn._step._model = Slow()
+    async with rig.session:
+        task = asyncio.create_task(rig.session.submit("go"))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        rig.clock.advance(1.0)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        saved = rig.facts(PartialMessage)
+        assert [p.text for p in saved if p.text] == ["shown for a second"]
+        killed = MemoryStore(rig.store.blobs)
+        log = await killed.create(ID, by="test")
+        log.records.extend(rig.store.read(ID))  # type: ignore[attr-defined]
+        await log.close()
+        back = await again(killed, [])
+        assert [(m.text, m.reasoning, m.finish) for m in back.facts(AgentMessage)] == [
+            ("shown for a second", "hm, ", "cut")
+        ]
+        gate.set()
+        await task
+
+
+async def test_the_output_of_a_running_tool_is_on_disk_and_told_after_a_crash() -> None:
+    rig = await new([Say((), (("hang", {"path": "1"}),))])
+    async with rig.session:
+        task = asyncio.create_task(rig.session.submit("go"))
+        await rig.counter.started.wait()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        rig.clock.advance(1.0)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        killed = MemoryStore(rig.store.blobs)
+        log = await killed.create(ID, by="test")
+        log.records.extend(rig.store.read(ID))  # type: ignore[attr-defined]
+        await log.close()
+        (result,) = (await again(killed, [])).facts(ToolResult)
+        assert result.status == "unknown"
+        assert "half of the output" in str(result.for_model)
+        rig.session.interrupt()
+        await task
+
+
+async def test_a_result_that_could_not_be_written_is_held_and_written_later() -> None:
+    rig = await new([Say((), (("change", {"path": "1"}),)), Say(("ok",)), Say(("fine",))])
+    log = rig.session._parts.log
+    real, full = log.append, False
+
+    async def append(drafts: Any) -> Any:
+        nonlocal full
+        full = full or any(d.type == "tool_result" for d in drafts)
+        if full:
+            raise LogWriteFailed("no space left on the device")
+        return await real(drafts)
+
+    log.append = append  # type: ignore[method-assign]
+    with pytest.raises(LogWriteFailed):
+        await rig.session.submit("go")
+    assert rig.counter.runs == ["1"]
+    assert any(isinstance(s, SavingStopped) for s in rig.screen.signals)
+    log.append = real  # type: ignore[method-assign]
+    assert (await rig.session.submit("again")).reason == "done"
+    assert [r.status for r in rig.facts(ToolResult)] == ["ok"], "it ran once, and its result is the real one"
+    assert rig.counter.runs == ["1"]
+    await rig.session.close()
+
+
+async def test_a_bug_of_the_adapter_closes_the_turn_and_is_raised() -> None:
+    class Broken(CutModel):
+        async def stream(self, body: bytes):  # type: ignore[no-untyped-def]
+            raise ZeroDivisionError("a bug")
+            yield
+
+    rig = await new([])
+    rig.session._parts.turn._step._model = Broken()
+    async with rig.session:
+        with pytest.raises(ZeroDivisionError):
+            await rig.session.submit("go")
+        assert rig.session.state.turn is None

@@ -1,0 +1,271 @@
+"""Puts the segments of one log together: records in the order of their seq, and a verdict about every damage."""
+
+import os
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+from zlib import crc32
+
+from agentsh.log.files import READ, FileSystem
+from agentsh.log.frame import CRC_TAIL
+from agentsh.log.head import HEAD_BYTES, read_head
+from agentsh.log.scan import HARMLESS, Entry, Flaw, Head, SegmentScan
+from agentsh.log.segment import OPEN_NAME, chunks, closed_segments
+from agentsh.log.store import Damage
+
+REORDER_WINDOW = 64
+"""Lines that are held back at a gap, in case the missing ones come late."""
+SHORTEST_RECORD = 80
+"""Bytes; how many records a hole may have held."""
+LISTING_TRIES = 5
+"""A writer may close a segment between our listing and our opening."""
+
+
+class Segment(NamedTuple):
+    """One file of a log. ordinal: from its name, for the open one from its header, else one more than the last.
+
+    limit: bytes that belong to this log, or None for all (a parent goes on behind a fork).
+    cap: records from this seq on are superseded by a later segment, or None.
+    supersedes: seq from which this one stands for all that came before it, or None.
+    """
+
+    name: str
+    fd: int
+    inode: int
+    ordinal: int
+    head: Head
+    limit: int | None
+    cap: int | None
+    inherited: bool
+    supersedes: int | None
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether this is the segment that is written."""
+        return self.name == OPEN_NAME
+
+
+class LogScan:
+    """One pass over a log. The attributes below hold once `entries` has ended; call `close` at last.
+
+    conflict: two different lines claim one seq. newer: a format that is not ours, or None.
+    last: the scan of the open segment, or None where there is none.
+    """
+
+    def __init__(self, files: FileSystem, directory: str, session: str) -> None:
+        self.damages: list[Damage] = []
+        self.last_seq = 0
+        self.durable_seq = 0
+        self.conflict = False
+        self.last: SegmentScan | None = None
+        self._files = files
+        self._session = session
+        self._seen = _Seen()
+        self._held: dict[int, tuple[Entry, int, str]] = {}
+        self._lost_lines = 0
+        self.segments = _open_segments(files, directory)
+        self.newer = next((s.head.newer for s in self.segments if s.head.newer), None)
+
+    @property
+    def open_segment(self) -> Segment | None:
+        """The segment that is written, or None where it is missing."""
+        return self.segments[-1] if self.segments and self.segments[-1].is_open else None
+
+    def close(self) -> None:
+        """Give the descriptors back. Idempotent."""
+        while self.segments:
+            self._files.close(self.segments.pop().fd)
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield every record that reads, once, by seq."""
+        for segment in tuple(self.segments):
+            yield from self._segment(segment)
+        yield from self._release(all_of_them=True)
+        self.damages = [replace(d, rot=self._was_synced(d)) for d in self.damages]
+
+    def _was_synced(self, damage: Damage) -> bool:
+        return damage.kind not in HARMLESS and damage.after_seq < self.durable_seq
+
+    def _segment(self, segment: Segment) -> Iterator[Entry]:
+        head, cap = segment.head, segment.cap
+        for flaw in head.flaws:
+            self._report(segment, flaw)
+        if head.header is not None and head.header.session != self._session and not segment.inherited:
+            self._report(segment, Flaw(0, 0, "session", 0))
+        scan = SegmentScan(head, chunks(self._files, segment.fd, head.start, segment.limit))
+        salt, seen = head.salt or 0, self._seen
+        for item in scan.items():
+            if isinstance(item, Flaw):
+                self._report(segment, item)
+            elif cap is not None and item.seq >= cap:
+                continue
+            elif item.seq == self.last_seq + 1 and not self._held:
+                self.last_seq = item.seq
+                self._lost_lines = 0
+                self.durable_seq = max(self.durable_seq, item.dur)
+                seen.add(item.seq, item.crc, salt)
+                yield item
+            else:
+                yield from self._out_of_order(segment, item, salt)
+        if segment.is_open:
+            self.last = scan
+        else:
+            if scan.tail is not None:
+                self._report(segment, scan.tail)
+            if scan.needs_newline:
+                self._report(segment, Flaw(scan.good_end, 0, "newline", 0))
+
+    def _report(self, segment: Segment, flaw: Flaw) -> None:
+        if segment.cap is not None and self.last_seq + 1 >= segment.cap and flaw.kind not in ("header", "session"):
+            return  # a later segment has all that could have stood there
+        where = f"{segment.name}:{flaw.offset}"
+        after = max(self._held, default=self.last_seq)
+        self.damages.append(Damage(where, flaw.kind, flaw.bytes, after))
+        guess = flaw.bytes // SHORTEST_RECORD if flaw.kind in ("nul", "garbage") else 0
+        self._lost_lines += max(flaw.lines, guess)
+
+    def _out_of_order(self, segment: Segment, entry: Entry, salt: int) -> Iterator[Entry]:
+        where = f"{segment.name}:{entry.offset}"
+        known = self._seen.get(entry.seq)
+        if entry.seq in self._held:
+            other, other_salt, _ = self._held[entry.seq]
+            known = (other.crc, other_salt)
+        if known is not None:
+            same = crc32(entry.raw[:-CRC_TAIL], known[1]) == known[0]
+            self.conflict = self.conflict or not same
+            self.damages.append(Damage(where, "doubled" if same else "conflict", len(entry.raw), entry.seq))
+        elif entry.seq <= self.last_seq:
+            self.damages.append(Damage(where, "late", len(entry.raw), self.last_seq))
+        else:
+            self._held[entry.seq] = (entry, salt, where)
+            missing = entry.seq - self.last_seq - len(self._held)
+            yield from self._release(all_of_them=0 < missing <= self._lost_lines)
+
+    def _release(self, *, all_of_them: bool) -> Iterator[Entry]:
+        """Yield what is held back, as far as it joins on, or all of it where the missing ones will not come."""
+        while self._held:
+            seq = min(self._held)
+            joins = seq == self.last_seq + 1
+            if not (joins or all_of_them or len(self._held) > REORDER_WINDOW):
+                return
+            entry, salt, where = self._held.pop(seq)
+            missing = seq - self.last_seq - 1
+            if missing > self._lost_lines:
+                self.damages.append(Damage(where, "gap", 0, self.last_seq))
+            self.last_seq, self._lost_lines = seq, 0
+            self.durable_seq = max(self.durable_seq, entry.dur)
+            self._seen.add(seq, entry.crc, salt)
+            yield entry
+
+
+class _Seen:
+    """The crc of every record so far, four bytes each, to tell a doubled line from two writers."""
+
+    def __init__(self) -> None:
+        self._firsts: list[int] = []
+        self._runs: list[tuple[int, array[int]]] = []
+        self._next = (-1, -1)
+
+    def add(self, seq: int, crc: int, salt: int) -> None:
+        if (seq, salt) != self._next:
+            self._firsts.append(seq)
+            self._runs.append((salt, array("I")))
+        self._runs[-1][1].append(crc)
+        self._next = (seq + 1, salt)
+
+    def get(self, seq: int) -> tuple[int, int] | None:
+        """Return (crc, salt) of a record, or None where it was not seen."""
+        at = bisect_right(self._firsts, seq) - 1
+        if at < 0:
+            return None
+        salt, crcs = self._runs[at]
+        place = seq - self._firsts[at]
+        return (crcs[place], salt) if place < len(crcs) else None
+
+
+def _open_segments(files: FileSystem, directory: str) -> list[Segment]:
+    """Open all segments of one moment, in order.
+
+    Raises:
+        OSError: the directory or a file cannot be read.
+    """
+    for _ in range(LISTING_TRIES):
+        names = files.listdir(directory)
+        found: list[Segment] = []
+        try:
+            for closed in closed_segments(names):
+                found.append(_opened(files, directory, closed.name, closed.ordinal))
+            if OPEN_NAME in names:
+                found.append(_opened(files, directory, OPEN_NAME, found[-1].ordinal + 1 if found else 0))
+            if _unchanged(files, directory, names, found):
+                return _ruled(found)
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            _close(files, found)
+            raise
+        _close(files, found)
+    raise OSError(f"the segments in {directory} change too fast")
+
+
+def _close(files: FileSystem, found: list[Segment]) -> None:
+    for segment in found:
+        files.close(segment.fd)
+
+
+def _unchanged(files: FileSystem, directory: str, names: list[str], found: list[Segment]) -> bool:
+    now = files.listdir(directory)
+    if closed_segments(now) != closed_segments(names) or (OPEN_NAME in now) != (OPEN_NAME in names):
+        return False
+    return OPEN_NAME not in now or files.stat(os.path.join(directory, OPEN_NAME)).inode == found[-1].inode
+
+
+def _opened(files: FileSystem, directory: str, name: str, ordinal: int) -> Segment:
+    fd = files.open(os.path.join(directory, name), READ)
+    try:
+        data = _first_bytes(files, fd)
+        head = read_head(data)
+        if name == OPEN_NAME and head.header is not None:
+            ordinal = max(ordinal, head.header.ordinal)
+        return Segment(name, fd, files.fstat(fd).inode, ordinal, head, None, None, False, _supersedes(data, head))
+    except BaseException:
+        files.close(fd)
+        raise
+
+
+def _supersedes(data: bytes, head: Head) -> int | None:
+    """Return where a rescue begins; a header beyond repair is taken for one, as only a rescue goes back in seq."""
+    if head.header is not None:
+        return head.header.first_seq if head.header.rescue else None
+    lines = SegmentScan(head, [data[head.start :]]).items()
+    return next((line.seq for line in lines if isinstance(line, Entry)), None)
+
+
+def _first_bytes(files: FileSystem, fd: int) -> bytes:
+    """Return the first line, which is enough where it is in order, else as much as solving the salt may take."""
+    data = files.read(fd, 4096, 0)
+    if read_head(data).intact:
+        return data
+    return b"".join(chunks(files, fd, 0, HEAD_BYTES))
+
+
+def _ruled(found: list[Segment]) -> list[Segment]:
+    """Apply what later headers say about earlier segments: a rescue supersedes, a fork takes only a part."""
+    ruled: list[Segment] = []
+    cap: int | None = None
+    limit: int | None = None
+    inherited = False
+    for segment in reversed(found):
+        ruled.append(segment._replace(cap=cap, limit=limit, inherited=inherited))
+        header, limit = segment.head.header, None
+        if segment.supersedes is not None:
+            cap = min(segment.supersedes, cap or segment.supersedes)
+        if header is not None and header.parent is not None:
+            inherited = True
+            upto, length = header.parent.get("upto_seq"), header.parent.get("upto_bytes")
+            limit = length if type(length) is int and length >= 0 else None
+            if type(upto) is int:
+                cap = min(upto + 1, cap or upto + 1)
+    return ruled[::-1]

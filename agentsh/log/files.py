@@ -1,0 +1,252 @@
+"""The one door to the file system for logs and blobs, so that a simulated disk can stand behind it in tests.
+
+Every operation is one system call (or as few as it takes), raises OSError, and retries nothing.
+"""
+
+import errno
+import fcntl
+import os
+import sys
+from typing import NamedTuple, Protocol
+
+READ = os.O_RDONLY
+APPEND = os.O_WRONLY | os.O_APPEND
+CREATE = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
+LOCK_FILE = os.O_RDWR | os.O_CREAT
+
+FILE_MODE = 0o600
+DIR_MODE = 0o700
+
+
+class Stat(NamedTuple):
+    """What is asked of a file. inode: tells two files of one name apart."""
+
+    size: int
+    inode: int
+    is_dir: bool
+    mtime_ns: int
+
+
+class FileSystem(Protocol):
+    """The operations that a log needs. Paths are absolute or relative to the current directory; all may raise OSError.
+
+    Files are 0600 and directories 0700 whatever the umask; links are never followed at the last name.
+    """
+
+    def open(self, path: str, flags: int) -> int:
+        """Return a descriptor; flags: READ, APPEND, CREATE or LOCK_FILE."""
+        ...
+
+    def close(self, fd: int) -> None:
+        """Give a descriptor back."""
+        ...
+
+    def read(self, fd: int, size: int, offset: int) -> bytes:
+        """Return up to `size` bytes at `offset`; empty at the end of the file."""
+        ...
+
+    def write(self, fd: int, data: bytes) -> int:
+        """Write once and return how many bytes were taken, which may be fewer than given."""
+        ...
+
+    def truncate(self, fd: int, size: int) -> None:
+        """Cut the file to `size` bytes."""
+        ...
+
+    def sync(self, fd: int) -> None:
+        """Return once the data and the size of the file would survive a power cut."""
+        ...
+
+    def sync_dir(self, path: str) -> None:
+        """Return once the names in a directory would survive a power cut."""
+        ...
+
+    def fstat(self, fd: int) -> Stat:
+        """Describe an open file."""
+        ...
+
+    def stat(self, path: str) -> Stat:
+        """Describe a name; a link is described itself."""
+        ...
+
+    def mkdir(self, path: str) -> None:
+        """Make one directory; FileExistsError where the name is taken."""
+        ...
+
+    def rmdir(self, path: str) -> None:
+        """Remove an empty directory."""
+        ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Move a name; a file at `target` is replaced."""
+        ...
+
+    def link(self, source: str, target: str) -> None:
+        """Give a file a second name; FileExistsError where the name is taken."""
+        ...
+
+    def unlink(self, path: str) -> None:
+        """Remove a name."""
+        ...
+
+    def listdir(self, path: str) -> list[str]:
+        """Return the names in a directory, unordered."""
+        ...
+
+    def subdirs(self, path: str) -> list[str]:
+        """Return the names of the directories in a directory, unordered, without a stat for each."""
+        ...
+
+    def lock(self, fd: int, *, exclusive: bool, wait: bool) -> bool:
+        """Take a flock; False where somebody else has it (never with `wait`). It goes with the descriptor."""
+        ...
+
+
+class RealFiles:
+    """The machine's file system."""
+
+    def open(self, path: str, flags: int) -> int:
+        """Open with O_CLOEXEC and O_NOFOLLOW; what is created gets its mode whatever the umask."""
+        fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+        if flags & os.O_EXCL:
+            try:
+                os.fchmod(fd, FILE_MODE)
+            except OSError:
+                os.close(fd)
+                raise
+        return fd
+
+    def close(self, fd: int) -> None:
+        """Give a descriptor back."""
+        os.close(fd)
+
+    def read(self, fd: int, size: int, offset: int) -> bytes:
+        """Read at a place without moving the descriptor."""
+        return os.pread(fd, size, offset)
+
+    def write(self, fd: int, data: bytes) -> int:
+        """Call write(2) once."""
+        return os.write(fd, data)
+
+    def truncate(self, fd: int, size: int) -> None:
+        """Cut the file."""
+        os.ftruncate(fd, size)
+
+    def sync(self, fd: int) -> None:
+        """Call fdatasync; on macOS F_FULLFSYNC, because fsync there leaves the drive's cache unflushed."""
+        if sys.platform == "darwin":
+            try:
+                fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+            except OSError as error:  # network and foreign file systems know only fsync
+                if error.errno not in (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY):
+                    raise
+                os.fsync(fd)
+        else:
+            os.fdatasync(fd)
+
+    def sync_dir(self, path: str) -> None:
+        """Sync a directory; file systems that cannot do that need it not."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+                raise
+        finally:
+            os.close(fd)
+
+    def fstat(self, fd: int) -> Stat:
+        """Describe an open file."""
+        return _stat(os.fstat(fd))
+
+    def stat(self, path: str) -> Stat:
+        """Describe a name."""
+        return _stat(os.stat(path, follow_symlinks=False))
+
+    def mkdir(self, path: str) -> None:
+        """Make a directory."""
+        os.mkdir(path, DIR_MODE)
+        os.chmod(path, DIR_MODE)
+
+    def rmdir(self, path: str) -> None:
+        """Remove an empty directory."""
+        os.rmdir(path)
+
+    def rename(self, source: str, target: str) -> None:
+        """Move a name."""
+        os.rename(source, target)
+
+    def link(self, source: str, target: str) -> None:
+        """Give a file a second name."""
+        os.link(source, target, follow_symlinks=False)
+
+    def unlink(self, path: str) -> None:
+        """Remove a name."""
+        os.unlink(path)
+
+    def listdir(self, path: str) -> list[str]:
+        """Return the names."""
+        return os.listdir(path)
+
+    def subdirs(self, path: str) -> list[str]:
+        """Return the directories' names."""
+        with os.scandir(path) as entries:
+            return [e.name for e in entries if e.is_dir(follow_symlinks=False)]
+
+    def lock(self, fd: int, *, exclusive: bool, wait: bool) -> bool:
+        """Call flock(2)."""
+        how = (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | (0 if wait else fcntl.LOCK_NB)
+        try:
+            fcntl.flock(fd, how)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def _stat(found: os.stat_result) -> Stat:
+    return Stat(found.st_size, found.st_ino, (found.st_mode & 0o170000) == 0o040000, found.st_mtime_ns)
+
+
+def write_all(files: FileSystem, fd: int, data: bytes) -> None:
+    """Write `data` whole, for files that nobody appends to yet.
+
+    Raises:
+        OSError: the disk refused, or took nothing.
+    """
+    view = memoryview(data)
+    while view:
+        taken = files.write(fd, bytes(view))
+        if taken <= 0:
+            raise OSError(errno.EIO, "the disk takes no bytes")
+        view = view[taken:]
+
+
+def make_dirs(files: FileSystem, path: str) -> None:
+    """Make a directory and, durably, what is missing above it.
+
+    Raises:
+        OSError: a place cannot be written, or is no directory.
+    """
+    try:
+        if files.stat(path).is_dir:
+            return
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+    parent = os.path.dirname(path) or "."
+    if parent != path:
+        _parents(files, parent)
+    try:
+        files.mkdir(path)
+    except FileExistsError:  # a race, or a link to a directory that the user put there
+        return
+    files.sync_dir(parent)
+
+
+def _parents(files: FileSystem, path: str) -> None:
+    try:
+        files.listdir(path)  # follows links, unlike stat
+    except FileNotFoundError:
+        make_dirs(files, path)

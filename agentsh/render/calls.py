@@ -1,0 +1,173 @@
+"""Tool calls on the screen: what is running, and the lines that a result and its edits leave."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from rich.style import Style
+from rich.text import Text
+
+from agentsh.base.text import one_line, plural
+from agentsh.events.event import Event
+from agentsh.events.tool import CodeEdit, ToolCall, ToolResult, ToolStarted
+from agentsh.ports.texts import Texts
+from agentsh.render import theme
+from agentsh.render.paint import Painter, fit, shown
+
+DETAIL_HEAD = 3
+DETAIL_ROWS = 8
+DIFF_ROWS = 40
+PROGRESS_CHARS = 4_000
+
+_SUBJECTS = ("command", "path", "file", "pattern", "query", "url", "name")
+_STATUS: dict[str, tuple[str, Style]] = {
+    "ok": ("", theme.GOOD),
+    "error": ("failed", theme.BAD),
+    "denied": ("denied", theme.WARN),
+    "interrupted": ("interrupted", theme.WARN),
+    "timed_out": ("timed out", theme.WARN),
+    "unknown": ("unknown: it may have run", theme.WARN),
+}
+
+
+@dataclass(slots=True)
+class OpenCall:
+    """A call without a result. began_s: when it started, on the screen's own clock."""
+
+    name: str
+    subject: str
+    began_s: float | None = None
+    output: str = ""
+    edits: list[CodeEdit] = field(default_factory=list)
+
+    def add_output(self, text: str) -> None:
+        """Keep the newest output, for the preview."""
+        self.output = (self.output + text)[-PROGRESS_CHARS:]
+
+
+class Calls:
+    """The calls that are open, by the seq of their tool_call, and of their tool_started."""
+
+    def __init__(self, painter: Painter, texts: Texts) -> None:
+        self._painter = painter
+        self._texts = texts
+        self._open: dict[int, OpenCall] = {}
+        self._started: dict[int, int] = {}
+
+    def asked(self, event: Event, fact: ToolCall) -> None:
+        """A model asked for a call."""
+        self._open[event.seq] = OpenCall(one_line(fact.name, 40), subject_of(self._texts.text(fact.arguments)))
+
+    def started(self, event: Event, fact: ToolStarted, now_s: float) -> None:
+        """A call is running."""
+        call = self._open.get(event.cause or 0)
+        if call is not None and event.cause is not None:
+            call.began_s = now_s
+            self._started[event.seq] = event.cause
+
+    def find(self, seq: int | None) -> OpenCall | None:
+        """Return the open call that a fact with this cause is about."""
+        return self._open.get(self._started.get(seq or 0, seq or 0))
+
+    def running(self) -> Iterable[OpenCall]:
+        """Return the calls that run now."""
+        return [call for call in self._open.values() if call.began_s is not None]
+
+    def clear(self) -> None:
+        """Forget all: the turn is over."""
+        self._open.clear()
+        self._started.clear()
+
+    def edited(self, event: Event, fact: CodeEdit, width: int) -> list[str]:
+        """Return the lines of an edit, or keep it until the result of its call is there."""
+        call = self.find(event.cause)
+        if call is None:
+            return self._diff(fact, width)
+        call.edits.append(fact)
+        return []
+
+    def finished(self, event: Event, fact: ToolResult, width: int) -> list[str]:
+        """Return the lines of a result, its edits below it."""
+        call = self.find(event.cause) or OpenCall("tool", "")
+        seq = self._started.pop(event.cause or 0, event.cause or 0)
+        self._open.pop(seq, None)
+        summary, _, detail = shown(self._texts.text(fact.for_user)).strip("\n").partition("\n")
+        rows = [self._head(call, fact, summary, width)]
+        for edit in call.edits:
+            rows.extend(self._diff(edit, width, named=len(call.edits) > 1))
+        return rows if call.edits else rows + self._detail(detail, width)
+
+    def _head(self, call: OpenCall, fact: ToolResult, summary: str, width: int) -> str:
+        word, style = _STATUS[fact.status]
+        parts = [word] if word else []
+        if fact.exit is not None:
+            parts.append(f"exit {fact.exit}")
+            style = theme.BAD if fact.exit and fact.status == "ok" else style
+        note = _news(summary, call, fact)
+        if note:
+            parts = [note] if fact.status == "denied" else [*parts, note]
+        if fact.duration_ms:
+            parts.append(theme.duration(fact.duration_ms))
+        end = fit(" · ".join(parts), max(width - len(call.name) - 6, 8))
+        subject = fit(call.subject, max(width - len(call.name) - len(end) - 7, 0))
+        line = Text.assemble(("● ", style), (call.name, theme.BOLD))
+        if subject:
+            line.append(" " + subject)
+        if end:
+            line.append("  " + end, theme.DIM if style is theme.GOOD else style)
+        return self._painter.row(line, width)
+
+    def _detail(self, detail: str, width: int) -> list[str]:
+        lines = [line.rstrip() for line in detail.split("\n")] if detail.strip() else []
+        return [
+            self._painter.row(Text("  " + line, theme.DIM), width) for line in fold(lines, DETAIL_ROWS, DETAIL_HEAD)
+        ]
+
+    def _diff(self, edit: CodeEdit, width: int, *, named: bool = True) -> list[str]:
+        lines = shown(self._texts.text(edit.diff)).rstrip("\n").split("\n")
+        rows = [self._painter.row(Text.assemble("  ", (one_line(edit.path, 200), theme.BOLD)), width)] if named else []
+        for line in fold(lines, DIFF_ROWS, DIFF_ROWS - 1) if any(lines) else []:
+            rows.append(self._painter.row(Text("  " + line, _diff_style(line)), width))
+        return rows
+
+
+def subject_of(arguments: str) -> str:
+    """Return what a call is about, on one line, from the text of its arguments."""
+    try:
+        values = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return one_line(arguments, 200)
+    if not isinstance(values, dict):
+        return one_line(arguments, 200)
+    texts = {name: value for name, value in values.items() if isinstance(value, str)}
+    for name in _SUBJECTS:
+        if texts.get(name):
+            return one_line(texts[name], 200)
+    return one_line(next(iter(texts.values()), ""), 200)
+
+
+def fold(lines: list[str], most: int, head: int) -> list[str]:
+    """Return at most `most` + 1 lines: the first `head`, how many are left out, and the last ones."""
+    if len(lines) <= most + 1:
+        return lines
+    tail = most - head
+    left_out = f"… {plural(len(lines) - most, 'more line')}"
+    return [*lines[:head], left_out, *(lines[-tail:] if tail else [])]
+
+
+def _news(summary: str, call: OpenCall, fact: ToolResult) -> str:
+    """Return what a result's first line says beyond name, subject, exit and status."""
+    text = " ".join(summary.split())
+    for known in (call.name, call.subject.rstrip("…")):
+        if known and text.startswith(known):
+            text = text[len(known) :].lstrip(" ·:…")
+    text = text.removesuffix(f"exit {fact.exit}").rstrip(" ·")
+    return "" if text in (fact.status, _STATUS[fact.status][0], "it may have run") else text
+
+
+def _diff_style(line: str) -> Style:
+    if line.startswith("+"):
+        return theme.ADDED
+    if line.startswith("-"):
+        return theme.REMOVED
+    return theme.HUNK if line.startswith("@@") else theme.DIM

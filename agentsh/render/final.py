@@ -1,0 +1,76 @@
+"""The final answer and nothing else, for scripts: text to one stream, what went wrong to another."""
+
+from typing import TextIO
+
+from agentsh.base.text import clean, one_line, plural
+from agentsh.events.event import Event
+from agentsh.events.session import Recovered
+from agentsh.events.signals import Retrying, SavingStopped, Signal
+from agentsh.events.turn import AgentMessage, TurnFinished, UserMessage
+from agentsh.ports.texts import Texts
+
+
+class FinalRenderer:
+    """Prints the text of a turn's last reply, as Markdown source, once the turn is over.
+
+    A reply that was cut off is printed too; one that only asked for tools is no answer.
+    """
+
+    def __init__(self, out: TextIO, err: TextIO, texts: Texts) -> None:
+        self._out = out
+        self._err = err
+        self._texts = texts
+        self._answer = ""
+
+    def on(self, event: Event) -> None:
+        """Keep the newest reply; print it at the end of the turn."""
+        match event.fact:
+            case UserMessage():
+                self._answer = ""
+            case AgentMessage(text=text, finish=finish):
+                self._answer = "" if finish == "tool_calls" else clean(self._texts.text(text)).rstrip()
+            case TurnFinished() as fact:
+                self._finish(fact)
+            case Recovered(turn=True):
+                self._say("the last turn was cut off by a crash; nothing of it is run again")
+
+    def signal(self, signal: Signal) -> None:
+        """Tell of retries and of a log that cannot be written."""
+        match signal:
+            case Retrying():
+                self._say(
+                    f"{one_line(signal.reason, 300)}; retry {signal.attempt} of {signal.max_attempts} "
+                    f"in {signal.delay_s:.1f} s"
+                )
+            case SavingStopped(reason):
+                self._say(f"NOTHING IS BEING SAVED: {one_line(reason, 300)}")
+
+    def close(self) -> None:
+        """Flush both."""
+        self._out.flush()
+        self._err.flush()
+
+    def _finish(self, fact: TurnFinished) -> None:
+        answer, self._answer = self._answer, ""
+        if answer:
+            _write(self._out, answer + "\n")
+        problem = {
+            "interrupted": "interrupted",
+            "max_steps": f"stopped at the limit of {plural(fact.steps, 'step')}",
+            "max_cost": "stopped at the limit of cost",
+            "error": one_line(fact.error or "failed", 500),
+        }.get(fact.reason)
+        if problem:
+            self._say(problem)
+
+    def _say(self, text: str) -> None:
+        _write(self._err, f"agentsh: {text}\n")
+
+
+def _write(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:
+        encoding = stream.encoding or "ascii"
+        stream.write(text.encode(encoding, "replace").decode(encoding))
+    stream.flush()

@@ -1,0 +1,301 @@
+"""Runs one process so that it always comes back: within its time, with bounded memory, leaving nothing behind.
+
+No child watcher and no signal handler of asyncio is used (a pidfd, or a waiting thread where there is none), so it
+works in any thread. The child is reaped only after its group was killed: until then its number cannot be reused, so
+that no signal can reach a stranger.
+"""
+
+import asyncio
+import errno
+import fcntl
+import os
+import secrets
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from agentsh.base.errors import ToolFailed
+from agentsh.ports.workspace import ProcessResult
+from agentsh.workspace import strays
+from agentsh.workspace.capture import Capture, Preview
+from agentsh.workspace.environ import RUN_MARK
+from agentsh.workspace.strays import kill_marked, started
+
+TERM_GRACE_S = 1.0
+"""From SIGTERM to SIGKILL at the time limit."""
+CANCEL_GRACE_S = 0.2
+"""The same on cancellation: the prompt must be back within half a second."""
+QUIET_S = 0.15
+"""After the direct child ended: how long a descendant may say nothing before the pipe is closed."""
+MAX_DRAIN_S = 1.0
+"""After the direct child ended: how long a descendant is listened to at all."""
+_KILLED_S = 2.0
+_CHUNK_BYTES = 262_144
+_PIPE_BYTES = 1_048_576
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a process ended. exit: code, negative signal number, None at the time limit.
+
+    left_running: descendants were left when the direct child ended; they were killed.
+    """
+
+    exit: int | None
+    timed_out: bool
+    left_running: bool
+    duration_ms: int
+
+
+class Sink:
+    """One pipe that a process writes into, read on the event loop into a capture and a preview."""
+
+    def __init__(self, max_bytes: int, show: Callable[[str], None] | None = None) -> None:
+        self.capture = Capture(max_bytes)
+        self.ended = asyncio.Event()
+        self.heard_s = 0.0
+        self._preview = Preview(show) if show else None
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+        self._fd = -1
+
+    def open(self) -> int:
+        """Make the pipe, listen to it, and return the end for the process; the caller closes that one."""
+        self._fd, other = os.pipe()
+        os.set_blocking(self._fd, False)
+        if hasattr(fcntl, "F_SETPIPE_SZ"):
+            with suppress(OSError):  # above the user's quota of pipe memory: the default does too
+                fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        self._loop.add_reader(self._fd, self._read)
+        return other
+
+    def close(self) -> None:
+        """Stop listening, show the rest, give the pipe back. Idempotent."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._fd >= 0:
+            self._loop.remove_reader(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+            if self._preview is not None:
+                self._preview.flush(last=True)
+        self.ended.set()
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._fd, _CHUNK_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.close()
+            return
+        self.heard_s = time.monotonic()
+        self.capture.add(data)
+        if self._preview is not None:
+            self._preview.add(data)
+            due_s = self._preview.due_s
+            if due_s is not None and self._timer is None:
+                self._timer = self._loop.call_later(max(due_s - time.monotonic(), 0), self._flush)
+
+    def _flush(self) -> None:
+        self._timer = None
+        if self._preview is not None and self._preview.due_s is not None:
+            self._preview.flush()
+
+
+async def run_shell(
+    command: str,
+    *,
+    cwd: str,
+    environment: Mapping[str, str],
+    timeout_s: float,
+    max_bytes: int,
+    on_output: Callable[[str], None] | None = None,
+) -> ProcessResult:
+    """Run a shell line with /dev/null as its input, stdout and stderr in one pipe; see `Workspace.run`."""
+    sink = Sink(max_bytes, on_output)
+    ended = await supervise(
+        [_shell(), "-c", command],
+        cwd=cwd,
+        environment=environment,
+        stdin=subprocess.DEVNULL,
+        sinks=[sink],
+        timeout_s=timeout_s,
+    )
+    capture = sink.capture
+    return ProcessResult(
+        exit=ended.exit,
+        output=capture.text(),
+        total_bytes=capture.total_bytes,
+        whole=capture.whole() if capture.cut else None,
+        timed_out=ended.timed_out,
+        left_running=ended.left_running,
+        duration_ms=ended.duration_ms,
+    )
+
+
+async def supervise(
+    argv: Sequence[str],
+    *,
+    cwd: str,
+    environment: Mapping[str, str],
+    stdin: int,
+    sinks: Sequence[Sink],
+    timeout_s: float,
+) -> Ended:
+    """Run a program in a session and process group of its own until its direct child has ended.
+
+    sinks: one for stdout and stderr together, or one for each. At the time limit the group gets SIGTERM, a second
+    later SIGKILL. Whatever descendants are left then are killed, those too that left the group but not the mark in
+    their environment. Cancellation does the same, faster, and is passed on afterwards.
+
+    Raises:
+        ToolFailed: it could not be started.
+    """
+    mark = secrets.token_hex(8)
+    began_s = time.monotonic()
+    child = _Child(_spawn(argv, cwd, {**environment, RUN_MARK: mark}, stdin, sinks), mark)
+    timed_out = held = False
+    try:
+        if not await _within(timeout_s, child.ended):
+            timed_out = True
+            await child.stop(TERM_GRACE_S, sinks)
+        held = not await _drained(sinks)
+    except asyncio.CancelledError:
+        await _to_the_end(child.stop(CANCEL_GRACE_S, sinks))
+        raise
+    finally:
+        left = child.clear()
+        for sink in sinks:
+            sink.close()
+    return Ended(
+        exit=None if timed_out else child.exit,
+        timed_out=timed_out,
+        left_running=(left or held) and not timed_out,
+        duration_ms=int((time.monotonic() - began_s) * 1000),
+    )
+
+
+def _shell() -> str:
+    return "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
+
+
+def _spawn(
+    argv: Sequence[str], cwd: str, environment: Mapping[str, str], stdin: int, sinks: Sequence[Sink]
+) -> "subprocess.Popen[bytes]":
+    ends: list[int] = []
+    try:
+        ends.extend(sink.open() for sink in sinks)
+        return subprocess.Popen(
+            argv, cwd=cwd, env=environment, stdin=stdin, stdout=ends[0], stderr=ends[-1], start_new_session=True
+        )
+    except (OSError, ValueError) as error:
+        for sink in sinks:
+            sink.close()
+        raise ToolFailed(f"the command could not be started: {_why(error, cwd)}") from None
+    finally:
+        for end in ends:
+            os.close(end)
+
+
+def _why(error: OSError | ValueError, cwd: str) -> str:
+    if not isinstance(error, OSError):
+        return "it holds a character that no command line can hold"
+    if error.errno == errno.E2BIG:
+        return "it is too long; put it into a file and run that"
+    if isinstance(error, FileNotFoundError) and not os.path.isdir(cwd):
+        return "the workspace directory is gone"
+    return f"{error.filename or 'the system'}: {(error.strerror or 'refused').lower()}"
+
+
+class _Child:
+    """The direct child and its group. ended: it has; exit: its code, once it was reaped."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", mark: str) -> None:
+        self.ended = asyncio.Event()
+        self.exit: int | None = None
+        self._process = process
+        self._mark = mark
+        self._since = started(process.pid)
+        self._loop = asyncio.get_running_loop()
+        self._waiter: asyncio.Task[None] | None = None
+        self._pidfd = -1
+        try:
+            self._pidfd = os.pidfd_open(process.pid)
+        except (AttributeError, OSError):  # not Linux, or an old one: a thread waits
+            self._waiter = self._loop.create_task(self._wait_in_thread())
+        else:
+            self._loop.add_reader(self._pidfd, self._on_end)
+
+    async def stop(self, grace_s: float, sinks: Sequence[Sink]) -> None:
+        """End the group: SIGTERM, and SIGKILL unless it lets go of the child and the pipes within the grace."""
+        self._signal(signal.SIGTERM)
+        await _within(grace_s, self.ended, *(sink.ended for sink in sinks))
+        self._signal(signal.SIGKILL)
+        await _within(_KILLED_S, self.ended)
+
+    def clear(self) -> bool:
+        """Reap the child and kill what is left of it; return whether anything was."""
+        if not self.ended.is_set():
+            self._signal(signal.SIGKILL)
+        if self._pidfd >= 0:
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = -1
+        # By the mark first: it tells the living from those that ended just now and wait to be reaped by init.
+        left = kill_marked(RUN_MARK, self._mark, after=self._since) > 0
+        grouped = self._signal(signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):  # only a process that hangs in the kernel does not die of SIGKILL
+            self.exit = self._process.wait(timeout=_KILLED_S)
+        return left if strays.AVAILABLE else grouped
+
+    def _signal(self, number: signal.Signals) -> bool:
+        try:
+            os.killpg(self._process.pid, number)
+        except (ProcessLookupError, PermissionError):  # PermissionError: macOS, where only zombies are left
+            return False
+        return True
+
+    def _on_end(self) -> None:
+        self._loop.remove_reader(self._pidfd)
+        self.ended.set()
+
+    async def _wait_in_thread(self) -> None:
+        await asyncio.to_thread(self._process.wait)
+        self.ended.set()
+
+
+async def _drained(sinks: Sequence[Sink]) -> bool:
+    """Read on until the pipes end; False if whoever still holds them was quiet for a while or spoke for too long."""
+    start_s = time.monotonic()
+    while not all(sink.ended.is_set() for sink in sinks):
+        quiet_since_s = max(start_s, *(sink.heard_s for sink in sinks))
+        left_s = min(quiet_since_s + QUIET_S, start_s + MAX_DRAIN_S) - time.monotonic()
+        if left_s <= 0:
+            return False
+        await _within(left_s, *(sink.ended for sink in sinks))
+    return True
+
+
+async def _within(seconds: float, *events: asyncio.Event) -> bool:
+    """Wait for all of the events; tell whether they came in time."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            for event in events:
+                await event.wait()
+    return all(event.is_set() for event in events)
+
+
+async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Finish `work` however often the task is cancelled meanwhile."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
