@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentsh import __version__
 from agentsh.app.paths import Home
-from agentsh.app.settings import Choice, Settings
+from agentsh.app.settings import Choice, Settings, choose_model
 from agentsh.app.texts import BlobTexts
 from agentsh.app.wiring import TOOLS, WIRES, load
 from agentsh.base.clock import Clock, SystemClock
@@ -22,7 +22,7 @@ from agentsh.engine.bus import Bus
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
 from agentsh.engine.open import Writer, begin, past, reopen
-from agentsh.engine.session import Parts, Session
+from agentsh.engine.session import Chosen, Parts, Session
 from agentsh.engine.step import ModelStep, Price, StepSettings
 from agentsh.engine.tool_runner import ToolRunner
 from agentsh.engine.turn import Limits, Turn
@@ -181,10 +181,7 @@ async def resume_session(
         await reopen(assembled.journal, opened.recovery, Writer(__version__, socket.gethostname(), os.getpid()))
         if directory is not None and str(root) != state.workspace_path:
             await assembled.journal.record(WorkspaceMoved(path=str(root), reason="--dir"), durable=True)
-        recorded = (state.environment.request if state.environment else None) or {}
-        wanted = plan.choice.request()
-        if plan.choice.model != state.model or wanted != recorded:
-            await assembled.session.set_model(plan.choice.model, wanted)
+        await assembled.session.record_model(plan.choice.model, plan.choice.request())
     except BaseException:
         await opened.log.close()
         raise
@@ -207,14 +204,23 @@ class _Assembly:
         self.workspace: Workspace = LocalWorkspace(root, session=log.session)
         self.journal = Journal(log, state, bus, clock)
         hooks = _hooks(plan.settings)
-        # The demo model's calls are a script that we ship; in the user's own directory even they are asked for.
-        preapproved = plan.choice.wire == "demo" and not in_place
+
+        def preapproved(state: SessionState) -> bool:
+            """The demo model's calls are a script that we ship; in the user's own directory even they are asked."""
+            request = (state.environment.request if state.environment else None) or {}
+            return request.get("wire") == "demo" and not in_place
+
         gate = Gate(self.journal, self.workspace, hooks, screens.approver, preapproved=preapproved)
         runner = ToolRunner(self.journal, self.tools, self.workspace, gate, hooks, texts, clock)
         model = make_model(plan.choice, clock)
-        step = ModelStep(self.journal, model, texts, ByteEstimate(), _step_settings(plan), clock)
+        step = ModelStep(self.journal, model, texts, ByteEstimate(), _step_settings(plan, plan.choice), clock)
         turn = Turn(self.journal, step, runner, plan.limits or _limits(plan.settings), clock)
-        self.session = Session(Parts(log, self.journal, turn, gate, model))
+
+        def choose(name: str) -> Chosen:
+            choice = choose_model(plan.settings, os.environ, name)
+            return Chosen(choice.model, choice.request(), make_model(choice, clock), _step_settings(plan, choice))
+
+        self.session = Session(Parts(log, self.journal, turn, step, gate, model, choose))
 
 
 def _hooks(settings: Settings) -> list[Hook]:
@@ -231,11 +237,11 @@ def _limits(settings: Settings) -> Limits:
     return Limits(settings.session.max_steps, settings.session.max_cost_usd)
 
 
-def _step_settings(plan: Plan) -> StepSettings:
+def _step_settings(plan: Plan, choice: Choice) -> StepSettings:
     budget = plan.budget_tokens or plan.settings.session.budget_tokens
-    if plan.choice.context_window is not None and plan.budget_tokens is None:
-        budget = min(budget, plan.choice.context_window)
-    price = plan.choice.price
+    if choice.context_window is not None and plan.budget_tokens is None:
+        budget = min(budget, choice.context_window)
+    price = choice.price
     if price is None:
         return StepSettings(budget)
     cached = price.prompt if price.cached is None else price.cached

@@ -1,10 +1,11 @@
 """What stands before a call: hooks, the policy, and the user's answer."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agentsh.base.text import one_line
+from agentsh.context.state import SessionState
 from agentsh.engine.journal import Journal
 from agentsh.engine.policy import decide
 from agentsh.events.event import Event
@@ -25,7 +26,11 @@ class Refused(Exception):
 
 
 class Gate:
-    """Decides about calls, in the order hook, policy, question. unasked: how often nobody could be asked."""
+    """Decides about calls, in the order hook, policy, question.
+
+    preapproved: whether the model of this state is a script of ours, whose calls need no yes.
+    unasked: how often nobody could be asked.
+    """
 
     def __init__(
         self,
@@ -34,7 +39,7 @@ class Gate:
         hooks: Sequence[Hook],
         approver: Approver | None,
         *,
-        preapproved: bool,
+        preapproved: Callable[[SessionState], bool],
     ) -> None:
         self.unasked = 0
         self._journal = journal
@@ -63,7 +68,7 @@ class Gate:
             mode=state.mode,
             sandboxed=self._workspace.sandbox != "none",
             granted=grant(tool, arguments) in state.grants,
-            preapproved=self._preapproved,
+            preapproved=self._preapproved(state),
         )
         if decision.action == "deny":
             raise Refused(decision.label, f"Denied: {decision.label}. Describe the change instead of making it.")

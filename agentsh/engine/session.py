@@ -1,6 +1,7 @@
 """A session that is open for writing: submit, queue, interrupt, change its settings, close."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from agentsh.context.repairs import repairs
 from agentsh.context.state import SessionState
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
+from agentsh.engine.step import ModelStep, StepSettings
 from agentsh.engine.turn import Turn, TurnOutcome
 from agentsh.events.event import NewFact
 from agentsh.events.session import Mode, ModeChanged, ModelChanged, Renamed, Tagged
@@ -18,14 +20,26 @@ from agentsh.ports.model import Model
 
 
 @dataclass(frozen=True, slots=True)
+class Chosen:
+    """A model to go on with: what the log records of it, and how to reach and price it."""
+
+    name: str
+    request: dict[str, Any]
+    model: Model
+    settings: StepSettings
+
+
+@dataclass(frozen=True, slots=True)
 class Parts:
-    """What a session is made of; put together by the composition root."""
+    """What a session is made of; put together by the composition root. choose: a model by name, for `set_model`."""
 
     log: OpenLog
     journal: Journal
     turn: Turn
+    step: ModelStep
     gate: Gate
     model: Model
+    choose: Callable[[str], Chosen]
 
 
 class Session:
@@ -34,6 +48,7 @@ class Session:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._journal = parts.journal
+        self._model = parts.model
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -101,12 +116,25 @@ class Session:
         if mode != self.state.mode:
             await self._journal.record(ModeChanged(mode=mode), durable=True)
 
-    async def set_model(self, model: str, request: dict[str, Any] | None = None) -> None:
-        """Change the model that the next request goes to. request: what is recorded of another wire or profile."""
-        if model == self.state.model and request is None:
-            return
-        changed = ModelChanged(model=model) if request is None else ModelChanged(model=model, request=request)
-        await self._journal.record(changed, durable=True)
+    async def set_model(self, name: str) -> None:
+        """Send the next requests to another model: a profile of the configuration, or a model's name.
+
+        Raises:
+            UsageProblem: a turn is running, or there is no such profile.
+        """
+        if self.busy:
+            raise UsageProblem("the model can be changed when the turn has ended")
+        chosen = self._parts.choose(name)
+        await self.record_model(chosen.name, chosen.request)
+        self._parts.step.use(chosen.model, chosen.settings)
+        old, self._model = self._model, chosen.model
+        await old.close()
+
+    async def record_model(self, model: str, request: dict[str, Any]) -> None:
+        """Record which model and request options hold from here on, where they are others than before."""
+        environment = self.state.environment
+        if model != self.state.model or (environment is not None and request != environment.request):
+            await self._journal.record(ModelChanged(model=model, request=request), durable=True)
 
     async def rename(self, title: str) -> None:
         """Give the session a title."""
@@ -123,6 +151,6 @@ class Session:
         await self._idle.wait()
         try:
             await self._journal.settled()
-            await self._parts.model.close()
+            await self._model.close()
         finally:
             await self._parts.log.close()

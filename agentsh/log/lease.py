@@ -68,7 +68,9 @@ def take(files: FileSystem, directory: str, session: str) -> Lease:
         if time.monotonic() > deadline:
             holder = parse_holder(content)
             raise SessionHeld(
-                f"session {session} is in use by {holder}", holder=str(holder), hint="follow it with `agentsh replay --follow`, or fork it"
+                f"session {session} is in use by {holder}",
+                holder=str(holder),
+                hint="follow it with `agentsh replay --follow`, or fork it",
             )
         time.sleep(PAUSE_S)
 

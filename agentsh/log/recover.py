@@ -82,7 +82,9 @@ def _begin(
     files: FileSystem, directory: str, session: str, last: Segment | None, first_seq: int, by: str
 ) -> OpenSegment:
     """Begin the segment behind `last`, which has its closed name by now."""
-    closed = [name for name in files.listdir(directory) if last is not None and name.startswith(f"{last.ordinal:06}-")]
+    closed = [
+        name for name in files.listdir(directory) if last is not None and name.startswith(f"{last.ordinal:06}-")
+    ]
     before = file_sha256(files, os.path.join(directory, closed[0])) if closed else None
     ordinal = last.ordinal + 1 if last is not None else 0
     header = new_header(session, ordinal=ordinal, first_seq=first_seq, by=by, prev_sha256=before)
@@ -151,8 +153,7 @@ def _same(files: FileSystem, path: str, fd: int, start: int) -> bool:
     kept = files.open(path, READ)
     try:
         return files.fstat(kept).size == files.fstat(fd).size - start and all(
-            ours == theirs
-            for ours, theirs in zip(chunks(files, fd, start), chunks(files, kept, 0), strict=False)
+            ours == theirs for ours, theirs in zip(chunks(files, fd, start), chunks(files, kept, 0), strict=False)
         )
     finally:
         files.close(kept)

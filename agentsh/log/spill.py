@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from agentsh.base.errors import LogWriteFailed
 from agentsh.base.text import head_bytes, tail_bytes
 from agentsh.log.frame import dump_json
 from agentsh.log.record import Draft
@@ -16,33 +17,39 @@ END_BYTES = 200
 """Size of the head and of the tail that stay in the line, for people."""
 SMALLEST_BYTES = 600
 """Moving a string shorter than this out would not make the line shorter."""
+SMALLEST_BARE_BYTES = 150
+"""The same for references without ends, which serve where hundreds of strings share a line."""
 
 
-def reference(ref: str, text: str, size: int) -> dict[str, Any]:
-    """Return what stands in a line for a text that lives in a blob."""
-    return {"blob": ref, "bytes": size, "head": head_bytes(text, END_BYTES), "tail": tail_bytes(text, END_BYTES)}
+def reference(ref: str, text: str, size: int, end_bytes: int = END_BYTES) -> dict[str, Any]:
+    """Return what stands in a line for a text that lives in a blob. end_bytes: of the head and tail that stay."""
+    return {"blob": ref, "bytes": size, "head": head_bytes(text, end_bytes), "tail": tail_bytes(text, end_bytes)}
 
 
 def spill(draft: Draft, blobs: BlobStore) -> Draft:
     """Return `draft` as it is where it fits, else with its largest strings as references to durable blobs.
 
     Raises:
-        LogWriteFailed: a blob could not be written.
-        ValueError: what is left has no large strings and is still too long (thousands of members).
+        LogWriteFailed: a blob could not be written, or no strings are left to move and it is still too long.
     """
-    limit = MAX_LINE_BYTES - ENVELOPE_BYTES
-    size = _size(draft.payload)
-    if size <= limit:
+    if _size(draft.payload) <= MAX_LINE_BYTES - ENVELOPE_BYTES:
         return draft
-    payload: Any = draft.payload
-    while size > limit:
+    for smallest, end_bytes in ((SMALLEST_BYTES, END_BYTES), (SMALLEST_BARE_BYTES, 0)):
+        payload = _spilled(draft.payload, blobs, smallest, end_bytes)
+        if payload is not None:
+            return draft._replace(payload=payload)
+    raise LogWriteFailed(f"a {draft.type} of {_size(draft.payload):,} bytes has too many parts for a line of the log")
+
+
+def _spilled(payload: Any, blobs: BlobStore, smallest: int, end_bytes: int) -> Any | None:
+    """Return the payload with strings moved out until it fits, or None where that is not enough."""
+    while _size(payload) > MAX_LINE_BYTES - ENVELOPE_BYTES:
         path, text = _largest(payload, ())
-        if text is None or len(text) < SMALLEST_BYTES:
-            raise ValueError(f"a {draft.type} of {size:,} bytes has no string that could be moved to a blob")
+        if text is None or len(text) < smallest:
+            return None
         data = text.encode("utf-8", "surrogatepass")
-        payload = _replaced(payload, path, reference(blobs.put(data), text, len(data)))
-        size = _size(payload)
-    return draft._replace(payload=payload)
+        payload = _replaced(payload, path, reference(blobs.put(data), text, len(data), end_bytes))
+    return payload
 
 
 def _size(payload: Mapping[str, Any]) -> int:

@@ -1,6 +1,7 @@
 """The storage contract: what every place that keeps logs and blobs promises. Stores never see an event type."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -176,6 +177,10 @@ class EventStore(Protocol):
 
 class BlobStore(Protocol):
     """Content-addressed bytes. Blocks: call it off the event loop. A ref is `sha256:` and 64 hex digits."""
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Keep `gc` out from the first `put` inside to the event that names the blob."""
+        ...
 
     def put(self, data: bytes) -> str:
         """Keep `data` durably and return its ref. Idempotent.

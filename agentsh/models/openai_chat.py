@@ -11,7 +11,16 @@ from agentsh.base.errors import ModelKeyMissing, ModelKeyRefused, StreamCut
 from agentsh.events.signals import TextDelta
 from agentsh.models import chat_body, sse
 from agentsh.models.chat_reply import Assembly
-from agentsh.models.openai_errors import CHECK_KEY, described, foreign, garbled, is_loopback, shown_url, translate
+from agentsh.models.openai_errors import (
+    CHECK_KEY,
+    check_url,
+    described,
+    foreign,
+    garbled,
+    is_loopback,
+    shown_url,
+    translate,
+)
 from agentsh.ports.model import Endpoint, Prompt, Streamed
 
 if TYPE_CHECKING:
@@ -105,18 +114,18 @@ class OpenAIChat:
     async def _connected(self) -> "openai.AsyncOpenAI":
         async with self._making:
             if self._client is None:
-                key = _key(self._endpoint)
+                url, key = check_url(self._endpoint), _key(self._endpoint)
                 # In a thread: the import takes 0.4 s, and meanwhile the screen must not stand still.
-                self._client = await asyncio.to_thread(_client, self._endpoint, key)
+                self._client = await asyncio.to_thread(_client, self._endpoint, url, key)
             return self._client
 
 
-def _client(endpoint: Endpoint, key: str) -> "openai.AsyncOpenAI":
+def _client(endpoint: Endpoint, url: str, key: str) -> "openai.AsyncOpenAI":
     import openai
 
     timeout = openai.Timeout(endpoint.timeout_s, connect=min(CONNECT_S, endpoint.timeout_s))
     try:
-        return openai.AsyncOpenAI(api_key=key, base_url=endpoint.base_url.strip(), timeout=timeout, max_retries=0)
+        return openai.AsyncOpenAI(api_key=key, base_url=url, timeout=timeout, max_retries=0)
     except foreign() as error:
         raise translate(error, endpoint) from error
 

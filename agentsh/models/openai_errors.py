@@ -163,6 +163,25 @@ def shown_url(url: str) -> str:
     return f"{parts.scheme}://{host}{f':{port}' if port else ''}{parts.path}".rstrip("/")
 
 
+def check_url(endpoint: Endpoint) -> str:
+    """Return the base URL to use.
+
+    Raises:
+        ModelUnknown: it has no http or https, no host, or a port that is none.
+    """
+    url = endpoint.base_url.strip()
+    try:
+        parts = urlsplit(url)
+        whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        whole = False
+    if not whole:
+        raise ModelUnknown(
+            f"{shown_url(url)} is no URL of a server", hint="OPENAI_BASE_URL is like http://host:8080/v1"
+        )
+    return url
+
+
 def described(body: str) -> str:
     """Return what a body that is no JSON says, in a few words: the title of a page, else its first words."""
     if body.lstrip().startswith("<"):
@@ -285,7 +304,7 @@ def _why(error: BaseException) -> str:
             case socket.gaierror():
                 return "no such host"
             case ssl.SSLError():
-                return f"TLS: {getattr(one, 'verify_message', '') or one.reason or one}"
+                return f"TLS: {getattr(one, 'verify_message', '') or getattr(one, 'reason', '') or one}"
             case ConnectionResetError():
                 return "connection reset"
     return str(error) or type(error).__name__

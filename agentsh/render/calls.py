@@ -125,10 +125,11 @@ class Calls:
 
     def _diff(self, edit: CodeEdit, width: int, *, named: bool = True) -> list[str]:
         lines = shown(self._texts.text(edit.diff)).rstrip("\n").split("\n")
-        rows = [self._painter.row(Text.assemble("  ", (one_line(edit.path, 200), theme.BOLD)), width)] if named else []
-        for line in fold(lines, DIFF_ROWS, DIFF_ROWS - 1) if any(lines) else []:
-            rows.append(self._painter.row(Text("  " + line, _diff_style(line)), width))
-        return rows
+        rows = (
+            [self._painter.row(Text.assemble("  ", (one_line(edit.path, 200), theme.BOLD)), width)] if named else []
+        )
+        kept = fold(lines, DIFF_ROWS, DIFF_ROWS - 1) if any(lines) else []
+        return rows + [self._painter.row(Text("  " + line, _diff_style(line)), width) for line in kept]
 
 
 def subject_of(arguments: str) -> str:

@@ -127,7 +127,9 @@ def _turn_finished(page: Page, event: Event, fact: turn.TurnFinished) -> list[st
 
 
 def _context_built(page: Page, event: Event, fact: turn.ContextBuilt) -> list[str]:
-    return page.line(f"— older messages are left out of the context from here: {fact.cut.reason} —") if fact.cut else []
+    return (
+        page.line(f"— older messages are left out of the context from here: {fact.cut.reason} —") if fact.cut else []
+    )
 
 
 def _renamed(page: Page, event: Event, fact: session.Renamed) -> list[str]:
@@ -146,7 +148,8 @@ def _todo(page: Page, event: Event, fact: turn.TodoChanged) -> list[str]:
 
 def _hook(page: Page, event: Event, fact: tool.HookAnswered) -> list[str]:
     style = theme.WARN if fact.verdict == "deny" else theme.DIM
-    return page.line(f"hook {fact.hook}: {fact.verdict}{': ' + fact.message if fact.message else ''}", style)
+    why = f": {page.texts.text(fact.message)}" if fact.message else ""
+    return page.line(f"hook {fact.hook}: {fact.verdict}{why}", style)
 
 
 def _said(form: str) -> Callable[[Page, Event, Any], list[str]]:

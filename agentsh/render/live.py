@@ -70,8 +70,7 @@ def _change(old: Sequence[str], new: Sequence[str]) -> str:
     if same == len(old):  # only more rows: a line feed makes room where moving down would not
         return _down(same - 1) + "".join("\n" + row for row in new[same:]) + _home(len(new) - 1)
     parts = [_down(same), _rewrite(old[same], new[same])]
-    for n in range(same + 1, len(new)):
-        parts.append("\n" + new[n] + (ERASE_LINE if n < len(old) else ""))
+    parts += ["\n" + new[n] + (ERASE_LINE if n < len(old) else "") for n in range(same + 1, len(new))]
     if len(new) < len(old):
         parts.append(ERASE_DOWN)
     return "".join(parts) + _home(len(new) - 1)

@@ -85,7 +85,9 @@ class _Layout:
                 return self._wrap(Text(clean(first.content)), width)
 
     def _wrap(self, text: Text, width: int) -> Rows:
-        return list(text.wrap(self._painter.console(width), max(width, MIN_WIDTH), justify="default", overflow="fold"))
+        return list(
+            text.wrap(self._painter.console(width), max(width, MIN_WIDTH), justify="default", overflow="fold")
+        )
 
     def _heading(self, tag: str, inline: Token, width: int) -> Rows:
         text = self._inline(inline)
@@ -116,8 +118,7 @@ class _Layout:
         lines: Sequence[Text]
         if self._highlight and language and len(code) <= MAX_HIGHLIGHT_CHARS:
             text = Syntax("", language, theme=theme.CODE_THEME).highlight(code)
-            lines = text.split("\n", allow_blank=True)
-            lines = lines[: code.count("\n") + 1]
+            lines = list(text.split("\n", allow_blank=True))[: code.count("\n") + 1]
         else:
             lines = [Text(line, style=theme.PLAIN if language else theme.CODE) for line in code.split("\n")]
         rows: Rows = []
@@ -201,4 +202,3 @@ def _groups(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
         if depth == 0:
             yield tokens[start : n + 1]
             start = n + 1
-

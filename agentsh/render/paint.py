@@ -68,7 +68,7 @@ class Painter:
     def _styled(self, text: str, style: Style | None) -> str:
         # The last guard: whatever a parser made of its input (entities, for one), no control gets through.
         safe = text if text.isprintable() else clean(text).replace("\n", " ").replace("\t", " ")
-        if not self.colour or not style or not safe.strip() and not _marks_spaces(style):
+        if not self.colour or not style or (not safe.strip() and not _marks_spaces(style)):
             return safe
         return style.render(safe, color_system=ColorSystem.STANDARD)
 

@@ -25,6 +25,8 @@ REDRAW_S = 1 / 10
 SPIN_S = 1 / 4
 RUNNING_ROWS = 4
 DEFAULT_SIZE = (80, 24)
+KINDS = {"user_message": "user", "approval_answered": "tool"}
+"""What a fact's lines stand together with, where it is not with other remarks."""
 UNRECORDED = "! the reply above is not in the record: it broke off before it was saved"
 
 
@@ -83,7 +85,7 @@ class ScreenRenderer:
                 self._put("tool", self._calls.finished(event, fact, page.width))
             case _:
                 self._turn_state(page, fact)
-                kind = "user" if isinstance(fact, UserMessage) else "note"
+                kind = KINDS.get(fact.type, "note")
                 self._put(kind, LINES[fact.type](page, event, fact))
         self._draw(force=True)
         self._flush()
@@ -104,7 +106,9 @@ class ScreenRenderer:
                     call.add_output(text)
             case Retrying():
                 wait = f"in {signal.delay_s:.0f} s" if signal.delay_s >= 1 else "now"
-                self._retry = f"retry {signal.attempt} of {signal.max_attempts} {wait}: {one_line(signal.reason, 300)}"
+                self._retry = (
+                    f"retry {signal.attempt} of {signal.max_attempts} {wait}: {one_line(signal.reason, 300)}"
+                )
             case SavingStopped(reason):
                 self._alarm = f"NOTHING IS BEING SAVED: {one_line(reason, 300)}"
         self._draw(force=isinstance(signal, (Retrying, SavingStopped)))

@@ -5,6 +5,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from agentsh.base.errors import BlobMissing, LogWriteFailed, SessionExists, SessionHeld, SessionMissing
 from agentsh.log.frame import decode_event, encode_event, encode_header
@@ -18,6 +19,10 @@ class MemoryBlobs:
 
     def __init__(self) -> None:
         self._bytes: dict[str, bytes] = {}
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Nobody collects garbage here."""
+        return nullcontext()
 
     def put(self, data: bytes) -> str:
         """Keep `data` and return its ref."""
@@ -33,39 +38,47 @@ class MemoryBlobs:
             raise BlobMissing(f"no blob {ref}") from None
 
 
+class _Kept:
+    """What a session has, whoever has it open. lease: the one handle that may append, or None."""
+
+    def __init__(self, salt: int) -> None:
+        self.salt = salt
+        self.records: list[Record] = []
+        self.lease: _MemoryLog | None = None
+
+
 class _MemoryLog:
-    def __init__(self, session: str, salt: int, records: list[Record], blobs: BlobStore, held: set[str]) -> None:
+    def __init__(self, session: str, kept: _Kept, blobs: BlobStore) -> None:
         self.session = session
-        self.records = records
-        self._salt = salt
+        self._kept = kept
         self._blobs = blobs
-        self._held = held
+        kept.lease = self
 
     @property
     def last_seq(self) -> int:
-        return self.records[-1].seq if self.records else 0
+        return self._kept.records[-1].seq if self._kept.records else 0
 
     @property
     def durable_seq(self) -> int:
         return self.last_seq
 
     async def append(self, drafts: Sequence[Draft]) -> list[Record]:
-        await asyncio.sleep(0)  # as any other store would, so that tests see what can come between
-        if self.session not in self._held:
-            raise LogWriteFailed(f"session {self.session} is closed")
-        durable, lines = self.durable_seq, []
+        if self._kept.lease is not self:
+            raise LogWriteFailed(f"the log of {self.session} is closed")
+        durable, records = self.durable_seq, []
         for seq, draft in enumerate(drafts, self.last_seq + 1):
             fitted = spill(draft, self._blobs)
-            line = encode_event(fitted, seq=seq, dur=durable, salt=self._salt)
-            lines.append(decode_event(line, self._salt))
-        self.records.extend(lines)
-        return lines
+            line = encode_event(fitted, seq=seq, dur=durable, salt=self._kept.salt)
+            records.append(decode_event(line, self._kept.salt))
+        self._kept.records.extend(records)
+        return records
 
     async def wait_durable(self, seq: int) -> None:
-        await asyncio.sleep(0)
+        return
 
     async def close(self) -> None:
-        self._held.discard(self.session)
+        if self._kept.lease is self:
+            self._kept.lease = None
 
 
 class MemoryStore:
@@ -75,8 +88,7 @@ class MemoryStore:
 
     def __init__(self, blobs: BlobStore | None = None) -> None:
         self.blobs: BlobStore = blobs or MemoryBlobs()
-        self._logs: dict[str, _MemoryLog] = {}
-        self._held: set[str] = set()
+        self._logs: dict[str, _Kept] = {}
 
     async def create(self, session: str, *, by: str) -> OpenLog:
         """Create an empty log and hold its lease."""
@@ -85,18 +97,15 @@ class MemoryStore:
         header = encode_header(
             session, ordinal=0, first_seq=1, nonce=secrets.token_hex(8), created="1970-01-01T00:00:00.000000Z", by=by
         )
-        log = _MemoryLog(session, header.salt, [], self.blobs, self._held)
-        self._logs[session] = log
-        self._held.add(session)
-        return log
+        kept = self._logs[session] = _Kept(header.salt)
+        return _MemoryLog(session, kept, self.blobs)
 
     async def open(self, session: str) -> Opened:
         """Take the lease and hand out the records."""
-        log = self._log(session)
-        if session in self._held:
+        kept = self._log(session)
+        if kept.lease is not None:
             raise SessionHeld(f"session {session} is in use", holder=str(self.holder(session)))
-        self._held.add(session)
-        return Opened(log, tuple(log.records), Recovery())
+        return Opened(_MemoryLog(session, kept, self.blobs), tuple(kept.records), Recovery())
 
     def read(self, session: str, *, after_seq: int = 0) -> Iterator[Record]:
         """Yield the records beyond `after_seq`."""
@@ -113,10 +122,12 @@ class MemoryStore:
 
     def holder(self, session: str) -> Holder | None:
         """Return this process, where the session is open."""
-        held = session in self._held
-        return Holder(os.getpid(), "localhost", None, "1970-01-01T00:00:00.000000Z") if held else None
+        kept = self._logs.get(session)
+        if kept is None or kept.lease is None:
+            return None
+        return Holder(os.getpid(), "localhost", None, "1970-01-01T00:00:00.000000Z")
 
-    def _log(self, session: str) -> _MemoryLog:
+    def _log(self, session: str) -> _Kept:
         try:
             return self._logs[session]
         except KeyError:

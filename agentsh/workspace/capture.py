@@ -16,6 +16,7 @@ _DUMP_BYTES = 64
 # Controls that no text has: all of C0 but for \\a \\b \\t \\n \\v \\f \\r and ESC, which terminal output is full of.
 _ODD = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f]")
 _MOSTLY = 0.3
+_MIN_JUDGED_BYTES = 32  # of fewer bytes nothing can be said by their share
 _HEAD_SHARE = 2 / 3
 
 
@@ -129,11 +130,12 @@ class Preview:
 
 def is_binary(sample: bytes) -> bool:
     """Tell whether bytes are no text: a NUL, or more than 30 % controls and bytes that are no UTF-8."""
-    if not sample:
-        return False
     if b"\0" in sample:
         return True
-    broken = _whole_characters(sample).decode("utf-8", "replace").count("\ufffd")
+    if len(sample) < _MIN_JUDGED_BYTES:
+        return False
+    whole = _whole_characters(sample)
+    broken = whole[_leading_fragment(whole) :].decode("utf-8", "replace").count("\ufffd")
     return (len(_ODD.findall(sample)) + broken) > _MOSTLY * len(sample)
 
 

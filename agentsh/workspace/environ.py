@@ -9,61 +9,16 @@ SESSION_MARK = "AGENTSH_SESSION"
 RUN_MARK = "AGENTSH_RUN"
 """Names one run of one command, so that runs beside each other do not take each other for strays."""
 
-_ALLOWED = frozenset(
-    [
-        "PATH",
-        "HOME",
-        "LANG",
-        "LANGUAGE",
-        "TZ",
-        "USER",
-        "LOGNAME",
-        "SHELL",
-        "TMPDIR",
-        "HOSTNAME",
-        "VIRTUAL_ENV",
-        "CONDA_PREFIX",
-        "PYENV_ROOT",
-        "NVM_DIR",
-        "NVM_BIN",
-        "VOLTA_HOME",
-        "RBENV_ROOT",
-        "GEM_HOME",
-        "SDKMAN_DIR",
-        "JAVA_HOME",
-        "GOPATH",
-        "GOROOT",
-        "GOBIN",
-        "GOFLAGS",
-        "CARGO_HOME",
-        "RUSTUP_HOME",
-        "DOTNET_ROOT",
-        "ANDROID_HOME",
-        "CC",
-        "CXX",
-        "CFLAGS",
-        "CXXFLAGS",
-        "CPPFLAGS",
-        "LDFLAGS",
-        "MAKEFLAGS",
-        "PKG_CONFIG_PATH",
-        "XDG_CACHE_HOME",
-        "XDG_CONFIG_HOME",
-        "XDG_DATA_HOME",
-        "XDG_RUNTIME_DIR",
-        "SSL_CERT_FILE",
-        "SSL_CERT_DIR",
-        "REQUESTS_CA_BUNDLE",
-        "CURL_CA_BUNDLE",
-        "NODE_EXTRA_CA_CERTS",
-        "http_proxy",
-        "https_proxy",
-        "no_proxy",
-        "HTTP_PROXY",
-        "HTTPS_PROXY",
-        "NO_PROXY",
-    ]
-)
+_NAMES = """
+    PATH HOME LANG LANGUAGE TZ USER LOGNAME SHELL TMPDIR HOSTNAME
+    VIRTUAL_ENV CONDA_PREFIX PYENV_ROOT NVM_DIR NVM_BIN VOLTA_HOME RBENV_ROOT GEM_HOME SDKMAN_DIR
+    JAVA_HOME GOPATH GOROOT GOBIN GOFLAGS CARGO_HOME RUSTUP_HOME DOTNET_ROOT ANDROID_HOME
+    CC CXX CFLAGS CXXFLAGS CPPFLAGS LDFLAGS MAKEFLAGS PKG_CONFIG_PATH
+    XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_RUNTIME_DIR
+    SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS
+    http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY
+"""
+_ALLOWED = frozenset(_NAMES.split())
 _SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 # user:password@ in a proxy or index URL.
 _SECRET_VALUE = re.compile(r"://[^/\s@]+@")

@@ -10,7 +10,7 @@ from agentsh.engine.bus import Bus
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
 from agentsh.engine.open import Writer, begin, past, reopen
-from agentsh.engine.session import Parts, Session
+from agentsh.engine.session import Chosen, Parts, Session
 from agentsh.engine.step import ModelStep, Price, StepSettings
 from agentsh.engine.tool_runner import ToolRunner
 from agentsh.engine.turn import Limits, Turn
@@ -106,12 +106,16 @@ def assemble(
     bus.subscribe(screen)
     journal = Journal(log, state, bus, clock)
     workspace = cast(Workspace, NoWorkspace())
-    gate = Gate(journal, workspace, hooks, approver, preapproved=False)
+    gate = Gate(journal, workspace, hooks, approver, preapproved=lambda state: False)
     runner = ToolRunner(journal, counter.tools(), workspace, gate, hooks, InlineTexts(), clock)
     settings = StepSettings(budget_tokens, Price(1.0, 0.1, 10.0))
     step = ModelStep(journal, model, InlineTexts(), ByteEstimate(), settings, clock)
     turn = Turn(journal, step, runner, limits or Limits(), clock)
-    return Session(Parts(log, journal, turn, gate, model)), journal
+
+    def choose(name: str) -> Chosen:
+        return Chosen(name, {}, model, settings)
+
+    return Session(Parts(log, journal, turn, step, gate, model, choose)), journal
 
 
 async def new(moves: Sequence[Move], *, mode: Mode = "yolo", store: MemoryStore | None = None, **more: Any) -> Rig:

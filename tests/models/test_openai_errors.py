@@ -260,11 +260,19 @@ async def test_no_answer_in_time() -> None:
     assert "0.2 s" in found.message
 
 
-async def test_a_server_that_speaks_no_tls_and_a_host_that_is_not() -> None:
-    with ScriptedServer(raise_failures=False) as server:
-        found = (await fails(server.base_url.replace("http:", "https:"))).error
+async def test_a_server_that_speaks_no_tls() -> None:
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(greet, "127.0.0.1", 0)
+    async with server:
+        found = (await fails(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")).error
     assert isinstance(found, ModelUnavailable)
     assert "TLS" in found.message
+
+
+async def test_a_host_that_is_not() -> None:
     found = (await fails("http://no-such-host.invalid/v1")).error
     assert isinstance(found, ModelUnavailable)
     assert "no such host" in found.message

@@ -1,0 +1,42 @@
+# The two commands of the README, and what CI calls. Everything is installed into .venv; nothing by hand.
+VENV ?= .venv
+PYTHON ?= python3
+BIN = $(VENV)/bin
+PROMPT ?= Create a small project and run its tests.
+
+.PHONY: demo test check install install-test packages soak clean
+
+demo: install
+	$(BIN)/agentsh new --model demo --empty -p "$(PROMPT)"
+	$(BIN)/agentsh ls --limit 3
+
+install: $(VENV)/.installed
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+install-test: $(VENV)/.installed-test
+$(VENV)/.installed-test: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[test]"
+	touch $@
+
+# Debian packages that tests use; where they are there, or where we are not root, nothing happens.
+packages:
+	@sh .ci/packages
+
+test: packages install-test check
+
+check:
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n auto -m "not soak"
+
+soak: install-test
+	$(BIN)/pytest -m soak -n 0 -s
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,241 @@
+"""The appender of one log: one write(2) for each append, nothing half-written left behind, rescue after a failed sync."""
+
+import errno
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Literal
+from zlib import crc32
+
+from agentsh.base.errors import LogWriteFailed, SessionHeld
+from agentsh.log.files import CREATE, FileSystem, write_all
+from agentsh.log.frame import CRC_TAIL, decode_event, encode_event
+from agentsh.log.record import Draft, Record
+from agentsh.log.recover import OpenSegment
+from agentsh.log.segment import NEW_NAME, OPEN_NAME, close_segment, closed_name, discard, new_header
+from agentsh.log.spill import MAX_LINE_BYTES, spill
+from agentsh.log.store import BlobStore
+from agentsh.log.sync import GroupSync
+
+Durability = Literal["ack", "always", "none"]
+"""ack: durable when somebody waits, and within 100 ms. always: before append returns. none: never waited for (tests)."""
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class Appender:
+    """Appends to the open segment of a log whose lease the caller holds. Blocks: it lives on a writer thread.
+
+    unsynced: records (seq, line) that are in the file but not known to be durable.
+    """
+
+    def __init__(
+        self, files: FileSystem, directory: str, session: str, segment: OpenSegment, *, blobs: BlobStore, by: str,
+        last_seq: int, durable_seq: int, unsynced: Sequence[tuple[int, bytes]] = (), durability: Durability = "ack",
+    ) -> None:  # fmt: skip
+        self._files = files
+        self._directory = directory
+        self._session = session
+        self._segment = segment
+        self._blobs = blobs
+        self._by = by
+        self._last_seq = last_seq
+        self._size = segment.size
+        self._torn = False
+        self._refusal: Callable[[], Exception] | None = None
+        self._durability = durability
+        self._keep = durability != "none"
+        self._unsynced = deque(unsynced if self._keep else ())
+        self._io = threading.Lock()  # one at a time: an append, or the change to a rescue segment
+        self._sync = GroupSync(self._flush, durable_seq, last_seq, session)
+
+    @property
+    def last_seq(self) -> int:
+        """Seq of the last record that the kernel has."""
+        return self._last_seq
+
+    @property
+    def durable_seq(self) -> int:
+        """Highest seq known to survive a power cut."""
+        return self._sync.durable_seq
+
+    def append(self, drafts: Sequence[Draft]) -> list[Record]:
+        """Append all or none, with one write.
+
+        Raises:
+            LogWriteFailed: nothing was appended. With `always`: or it could not be synced.
+            SessionHeld: the file is not as we left it: somebody else writes. No later append will be tried.
+            ValueError: a draft has no form as a line.
+        """
+        if not drafts:
+            return []
+        with self._blobs.writing():
+            fitted = [spill(draft, self._blobs) for draft in drafts]
+            with self._io:
+                self._check()
+                records = self._encode(fitted)
+                data = b"".join([record.raw for record in records])
+                self._write(data)
+                self._last_seq = records[-1].seq
+                if self._keep:
+                    self._unsynced.extend((record.seq, record.raw) for record in records)
+        if self._keep:
+            self._sync.wrote(records[-1].seq, len(records), len(data))
+        if self._durability == "always":
+            self._sync.wait(records[-1].seq).result()
+        return records
+
+    def wait_durable(self, seq: int) -> "Future[None]":
+        """Return what is done once all up to `seq` is durable, at once with durability `none`."""
+        if not self._keep:
+            done: Future[None] = Future()
+            done.set_result(None)
+            return done
+        return self._sync.wait(seq)
+
+    def close(self) -> None:
+        """Sync what is written, and give the descriptor back. Idempotent.
+
+        Raises:
+            LogWriteFailed: the last sync failed; the descriptor is given back all the same.
+        """
+        try:
+            if self._keep:
+                self._sync.stop()
+        finally:
+            with self._io:
+                if self._segment.fd >= 0:
+                    self._files.close(self._segment.fd)
+                    self._segment = self._segment._replace(fd=-1)
+
+    def _check(self) -> None:
+        if self._refusal is not None:
+            raise self._refusal()
+        if self._sync.failed is not None:
+            raise LogWriteFailed(self._sync.failed.message, hint=self._sync.failed.hint)
+        if self._segment.fd < 0:
+            raise LogWriteFailed(f"the log of {self._session} is closed")
+
+    def _encode(self, drafts: Sequence[Draft]) -> list[Record]:
+        """Return the records, read back from their own lines: what cannot be read is not written."""
+        records, durable, salt = [], self._sync.durable_seq, self._segment.salt
+        for seq, draft in enumerate(drafts, self._last_seq + 1):
+            line = encode_event(draft, seq=seq, dur=durable, salt=salt)
+            if len(line) > MAX_LINE_BYTES:
+                raise ValueError(f"a {draft.type[:80]} of {len(line):,} bytes is longer than a line may be")
+            records.append(decode_event(line, salt))
+        return records
+
+    def _write(self, data: bytes) -> None:
+        files, fd = self._files, self._segment.fd
+        try:
+            if self._torn:
+                files.truncate(fd, self._size)
+                self._torn = False
+            if files.fstat(fd).size != self._size:
+                self._refusal = self._somebody_else
+                raise self._somebody_else()
+            taken = files.write(fd, data)
+            if taken != len(data):  # a full disk takes what fits
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            self._cut_back()
+            raise self._failed(error, "cannot save to the log") from error
+        self._size += taken
+
+    def _cut_back(self) -> None:
+        """Leave nothing half-written; where even that fails, the next append begins with it."""
+        if self._torn:
+            return
+        try:
+            self._files.truncate(self._segment.fd, self._size)
+        except OSError:
+            self._torn = True
+
+    def _failed(self, error: OSError, what: str) -> LogWriteFailed:
+        hint = "free some space; what was not saved is kept and saved then" if error.errno in _NO_ROOM else None
+        return LogWriteFailed(f"{what} of {self._session}: {error.strerror or error}", hint=hint)
+
+    def _somebody_else(self) -> SessionHeld:
+        return SessionHeld(
+            f"somebody else writes the log of {self._session}", holder="another process",
+            hint="this session is not saved any more; fork it to go on",
+        )  # fmt: skip
+
+    def _flush(self) -> int:
+        """Make all that is written durable; on the sync thread."""
+        with self._io:
+            fd, upto = self._segment.fd, self._last_seq
+        try:
+            self._files.sync(fd)
+        except OSError as error:
+            return self._rescue(error)
+        with self._io:
+            while self._unsynced and self._unsynced[0][0] <= upto:
+                self._unsynced.popleft()
+        return upto
+
+    def _rescue(self, cause: OSError) -> int:
+        """Write the unsynced lines again, to a new segment.
+
+        After a failed fsync the kernel takes the lost pages for clean, so that a second one on the same descriptor
+        would lie (Rebello et al., ATC 2020).
+        """
+        with self._io:
+            old = self._segment
+            try:
+                new = self._rescue_segment(old)
+            except OSError as error:
+                what = f"the disk failed ({cause.strerror or cause}), and so did the rescue of the log"
+                failure = self._failed(error, what)
+                self._refusal = lambda: LogWriteFailed(failure.message, hint=failure.hint)
+                raise failure from cause
+            self._segment, self._size, self._torn = new, new.size, False
+            self._unsynced.clear()
+            try:
+                self._files.close(old.fd)
+            except OSError:  # it was given up already
+                pass
+            return self._last_seq
+
+    def _rescue_segment(self, old: OpenSegment) -> OpenSegment:
+        files, directory = self._files, self._directory
+        first = self._unsynced[0][0] if self._unsynced else self._last_seq + 1
+        header = new_header(self._session, ordinal=old.ordinal + 1, first_seq=first, by=self._by, rescue=True)
+        data = header.raw + b"".join([resealed(line, header.salt) for _, line in self._unsynced])
+        path = os.path.join(directory, NEW_NAME)
+        discard(files, path)
+        fd = files.open(path, CREATE)
+        try:
+            write_all(files, fd, data)
+            files.sync(fd)
+            close_segment(files, directory, old.ordinal, old.first_seq)
+            files.rename(path, os.path.join(directory, OPEN_NAME))
+            files.sync_dir(directory)
+        except OSError:
+            files.close(fd)
+            self._take_back(old)
+            raise
+        return OpenSegment(fd, len(data), header.salt, old.ordinal + 1, first)
+
+    def _take_back(self, old: OpenSegment) -> None:
+        """Give the old segment its open name again, unless the new one has it; if that fails, the next opening does."""
+        closed = os.path.join(self._directory, closed_name(old.ordinal, old.first_seq))
+        target = os.path.join(self._directory, OPEN_NAME)
+        try:
+            self._files.stat(target)
+        except FileNotFoundError:
+            try:
+                self._files.rename(closed, target)
+            except OSError:
+                return
+        except OSError:
+            return
+
+
+def resealed(line: bytes, salt: int) -> bytes:
+    """Return a line with the crc that it has in another segment."""
+    body = line[:-CRC_TAIL]
+    return body + b',"crc":"%08x"}\n' % crc32(body, salt)

@@ -1,0 +1,64 @@
+"""The table of slash commands, and finding one in what was typed."""
+
+import difflib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import NamedTuple, cast
+
+from agentsh.engine.session import Session
+from agentsh.repl.terminal import ReplIO
+
+
+class Command(NamedTuple):
+    """target: `module:function`, loaded when it is used. usage: its arguments. summary: one line for /help."""
+
+    target: str
+    usage: str
+    summary: str
+
+
+COMMANDS = {
+    "help": Command("agentsh.repl.slash.help:run", "", "what can be typed here"),
+    "status": Command("agentsh.repl.slash.status:run", "", "session, model, mode, workspace, tokens and cost"),
+    "model": Command("agentsh.repl.slash.model:run", "[NAME]", "show or change the model"),
+    "exit": Command("agentsh.repl.slash.exit:run", "", "leave; the session is kept"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SlashContext:
+    """What a command works on."""
+
+    session: Session
+    io: ReplIO
+
+
+@dataclass(frozen=True, slots=True)
+class SlashOutcome:
+    """What a command came to. rows: shown above the next prompt, and gone after it. leave: end the loop."""
+
+    rows: list[str] = field(default_factory=list)
+    leave: bool = False
+
+
+Slash = Callable[[SlashContext, str], Awaitable[SlashOutcome]]
+
+
+def find(text: str) -> tuple[str, str] | None:
+    """Return name and argument where a text is a command. A path such as `/etc/hosts` is none."""
+    if not text.startswith("/") or "\n" in text.strip():
+        return None
+    name, _, argument = text[1:].strip().partition(" ")
+    return None if "/" in name else (name.lower(), argument.strip())
+
+
+async def run(name: str, argument: str, context: SlashContext) -> SlashOutcome:
+    """Run a command; an unknown name gives the nearest one."""
+    command = COMMANDS.get(name)
+    if command is None:
+        near = difflib.get_close_matches(name, COMMANDS, 1, 0.5)
+        return SlashOutcome([f"there is no /{name}; " + (f"did you mean /{near[0]}?" if near else "see /help")])
+    module, _, function = command.target.partition(":")
+    slash = cast("Slash", getattr(import_module(module), function))
+    return await slash(context, argument)

@@ -1,0 +1,150 @@
+"""What the loop needs of the outside: screen, keyboard, files, and a terminal that is left as it was found."""
+
+import contextlib
+import os
+import select
+import sys
+import termios
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from prompt_toolkit.input import Input
+from prompt_toolkit.input.defaults import create_input
+from prompt_toolkit.output import Output
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+from agentsh.base.text import clean
+
+PASTE_ON, PASTE_OFF, CURSOR_ON = "\x1b[?2004h", "\x1b[?2004l", "\x1b[?25h"
+
+
+class Screen(Protocol):
+    """The renderer's live region, which must be gone while a prompt is there."""
+
+    def suspend(self) -> None:
+        """Take the live region away; draw nothing until `resume`. Idempotent."""
+        ...
+
+    def resume(self) -> None:
+        """Draw again. Idempotent."""
+        ...
+
+    def tick(self) -> None:
+        """Let spinner and elapsed time move on; called about ten times a second during a turn."""
+        ...
+
+    def close(self) -> None:
+        """Take the live region away for good."""
+        ...
+
+
+@dataclass(slots=True)
+class ReplIO:
+    """What the composition root hands in.
+
+    history_file: None for no history. models: known names, for `/model`. sandbox: as the status line names it.
+    first_text: submitted at once, as if it had been typed. input, output: None for the terminal of the process.
+    interrupt: set by the loop while it runs; called for Ctrl-C during a question. typed: what was typed while
+    nobody read; given to the next prompt.
+    """
+
+    screen: Screen
+    history_file: Path | None = None
+    models: Sequence[str] = ()
+    sandbox: str = "none"
+    first_text: str | None = None
+    colour: bool = True
+    input: Input | None = None
+    output: Output | None = None
+    interrupt: Callable[[], None] | None = None
+    typed: list[str] = field(default_factory=list)
+
+    def keyboard(self) -> Input:
+        """Return the input, opened on first use."""
+        if self.input is None:
+            self.input = create_input()
+        return self.input
+
+    def display(self) -> Output:
+        """Return the output of the prompt, opened on first use."""
+        if self.output is None:
+            self.output = _Display.from_pty(sys.stdout, term=os.environ.get("TERM"))
+        return self.output
+
+
+class _Display(Vt100_Output):
+    """Never asks the terminal where the cursor is: the answer can get lost, and arrives between typed keys."""
+
+    @property
+    def responds_to_cpr(self) -> bool:
+        """Never: it is not asked."""
+        return False
+
+    def get_rows_below_cursor_position(self) -> int:
+        """One row is always there; a status line below the prompt makes its own room."""
+        return 1
+
+
+def restore(io: ReplIO) -> None:
+    """Leave the terminal as a shell expects it: cursor shown, pastes unmarked. The terminal may be gone."""
+    with contextlib.suppress(OSError, ValueError):
+        output = io.display()
+        output.write_raw(PASTE_OFF + CURSOR_ON)
+        output.flush()
+
+
+@contextlib.contextmanager
+def quiet(io: ReplIO) -> Iterator[None]:
+    """While a turn runs: keys are not echoed into the screen but kept for the next prompt; Ctrl-C still signals."""
+    fd = _terminal(io)
+    if fd is None:
+        yield
+        return
+    before = termios.tcgetattr(fd)
+    mode = termios.tcgetattr(fd)
+    mode[0] &= ~(termios.ICRNL | termios.IXON)
+    mode[3] &= ~(termios.ECHO | termios.ICANON)
+    mode[6][termios.VSUSP] = b"\0"  # a stopped process would leave cursor and modes to the shell as they are
+    termios.tcsetattr(fd, termios.TCSANOW, mode)
+    io.display().write_raw(PASTE_ON)  # so that a paste typed ahead stays one text
+    io.display().flush()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(termios.error, OSError):
+            termios.tcsetattr(fd, termios.TCSANOW, before)
+
+
+def keep_typed(io: ReplIO) -> None:
+    """Move what was typed ahead out of the way, to the next prompt: a question must not take it for its answer."""
+    fd = _terminal(io)
+    if fd is None:
+        return
+    raw = b""
+    with contextlib.suppress(OSError):
+        while select.select([fd], [], [], 0)[0]:
+            piece = os.read(fd, 4096)
+            raw += piece
+            if not piece:
+                break
+    if raw:
+        io.typed.append(typed_text(raw.decode("utf-8", "replace")))
+
+
+def typed_text(text: str) -> str:
+    """Return typed or pasted text as it is sent: line feeds, no controls, bytes that were no UTF-8 as `\ufffd`."""
+    return clean(text.encode("utf-8", "surrogateescape" if _escaped(text) else "replace").decode("utf-8", "replace"))
+
+
+def _escaped(text: str) -> bool:
+    """Whether every surrogate in the text stands for a byte that was read, so that it can become that byte again."""
+    return all("\udc80" <= char <= "\udcff" for char in text if "\ud800" <= char <= "\udfff")
+
+
+def _terminal(io: ReplIO) -> int | None:
+    with contextlib.suppress(OSError, NotImplementedError, ValueError):
+        fd = io.keyboard().fileno()
+        return fd if os.isatty(fd) else None
+    return None

@@ -1,0 +1,147 @@
+"""Blobs as files: content-addressed, compressed, shared by all sessions of a home, and never half there."""
+
+import os
+import re
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+from agentsh.base.errors import BlobMissing, LogWriteFailed
+from agentsh.log.files import CREATE, LOCK_FILE, READ, FileSystem, RealFiles, make_dirs, write_all
+from agentsh.log.segment import chunks, discard
+
+LEVEL = 3
+"""zstd level: 75 % saved at over 300 MB/s (reference/durability.md, table e)."""
+MAX_REMEMBERED = 20_000
+
+_REF = re.compile(r"sha256:([0-9a-f]{64})")
+
+
+class FileBlobs:
+    """`DIR/ab/SHA256.zst`: one zstd frame with a content checksum, its name the hash of what is in it.
+
+    A blob is written to a file of another name, synced, renamed, and its directory synced, before `put` returns.
+    Files that are there already and read right are not written again; damaged ones are replaced.
+    """
+
+    def __init__(self, directory: str | Path, *, files: FileSystem | None = None) -> None:
+        self._directory = os.fspath(directory)
+        self._files = files or RealFiles()
+        self._durable: set[str] = set()
+        self._local = threading.local()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the shared lock on `DIR/lock` from the first `put` inside to the end; `gc` takes it exclusively."""
+        depth = getattr(self._local, "depth", 0)
+        self._local.depth = depth + 1
+        try:
+            yield
+        finally:
+            self._local.depth = depth
+            fd = getattr(self._local, "fd", None)
+            if depth == 0 and fd is not None:
+                self._local.fd = None
+                self._files.close(fd)
+
+    def put(self, data: bytes) -> str:
+        """Keep `data` durably and return its ref."""
+        name = sha256(data).hexdigest()
+        try:
+            with self.writing():
+                self._lock()
+                if not (name in self._durable and self._size(name)):
+                    self._keep(name, data)
+                    self._remember(name)
+        except OSError as error:
+            raise LogWriteFailed(f"cannot save a blob: {error.strerror or error}") from error
+        return f"sha256:{name}"
+
+    def get(self, ref: str) -> bytes:
+        """Return the bytes of `ref`, checked against it."""
+        found = _REF.fullmatch(ref)
+        if found is None:
+            raise BlobMissing(f"{ref[:80]!r} names no blob")
+        data = self._read(found[1])
+        if data is None:
+            raise BlobMissing(f"blob {ref} is missing or damaged", hint="`agentsh verify` tells what else is")
+        return data
+
+    def _lock(self) -> None:
+        if getattr(self._local, "fd", None) is None:
+            make_dirs(self._files, self._directory)
+            fd = self._files.open(os.path.join(self._directory, "lock"), LOCK_FILE)
+            self._local.fd = fd
+            try:
+                self._files.lock(fd, exclusive=False, wait=True)
+            except OSError:  # no flock on this file system: gc cannot run there either
+                pass
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._directory, name[:2], f"{name}.zst")
+
+    def _size(self, name: str) -> int:
+        try:
+            return self._files.stat(self._path(name)).size
+        except OSError:
+            return 0
+
+    def _read(self, name: str) -> bytes | None:
+        """Return the bytes of a blob, or None where it is not there whole."""
+        try:
+            fd = self._files.open(self._path(name), READ)
+        except OSError:
+            return None
+        try:
+            packed = b"".join(chunks(self._files, fd, 0))
+        except OSError:
+            return None
+        finally:
+            self._files.close(fd)
+        data = _unpack(packed)
+        return data if data is not None and sha256(data).hexdigest() == name else None
+
+    def _keep(self, name: str, data: bytes) -> None:
+        files, path = self._files, self._path(name)
+        place = os.path.dirname(path)
+        make_dirs(files, place)
+        if self._read(name) is None:
+            new = os.path.join(place, f".{name}.{os.getpid()}.{secrets.token_hex(4)}.new")
+            fd = files.open(new, CREATE)
+            try:
+                try:
+                    write_all(files, fd, _pack(data))
+                    files.sync(fd)
+                finally:
+                    files.close(fd)
+                files.rename(new, path)
+            except OSError:
+                discard(files, new)
+                raise
+        files.sync_dir(place)  # also for a file that is there: whoever renamed it may not have come this far
+
+    def _remember(self, name: str) -> None:
+        if len(self._durable) >= MAX_REMEMBERED:
+            self._durable.clear()
+        self._durable.add(name)
+
+
+def _pack(data: bytes) -> bytes:
+    import zstandard
+
+    return zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).compress(data)
+
+
+def _unpack(packed: bytes) -> bytes | None:
+    """Return what is in one whole frame, or None. Trusts no length that the frame claims."""
+    import zstandard
+
+    frame = zstandard.ZstdDecompressor().decompressobj()
+    try:
+        data = frame.decompress(packed)
+    except (zstandard.ZstdError, MemoryError):
+        return None
+    return data if frame.eof else None

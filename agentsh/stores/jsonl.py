@@ -1,0 +1,318 @@
+"""Logs as JSONL files, one directory for each session: the store that everybody uses."""
+
+import errno
+import os
+from array import array
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, overload
+
+from agentsh import __version__
+from agentsh.base.errors import (
+    AgentshError,
+    LogTooNew,
+    LogWriteFailed,
+    SessionExists,
+    SessionHeld,
+    SessionMissing,
+    SessionReadOnly,
+)
+from agentsh.log.chain import LogScan
+from agentsh.log.files import FileSystem, RealFiles, make_dirs
+from agentsh.log.lease import LOCK_NAME, Lease, holder_of, take
+from agentsh.log.record import Draft, Record
+from agentsh.log.recover import OpenSegment, recover
+from agentsh.log.scan import Entry, to_record
+from agentsh.log.segment import OPEN_NAME, begin_segment, discard, new_header
+from agentsh.log.store import BlobStore, Capabilities, Damage, Holder, Opened, OpenLog, Recovery
+from agentsh.log.writer import Appender, Durability
+from agentsh.stores.worker import Worker, outcome
+
+_READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+_NEWER_HINT = "update agentsh to continue it; `agentsh replay` may still show it"
+
+
+class JsonlStore:
+    """`SESSIONS/ID/events.jsonl` with its lock and quarantine. The bytes: docs/log-format.md.
+
+    durability: see `Durability`. `read`, `entries`, `damages`, `sessions` and `holder` need no lease, change no byte
+    and work on a log that is being written.
+    """
+
+    def __init__(
+        self,
+        sessions_dir: str | Path,
+        blobs: BlobStore,
+        *,
+        files: FileSystem | None = None,
+        durability: Durability = "ack",
+    ) -> None:
+        self.capabilities = Capabilities(durable=durability != "none", multi_host=False)
+        self.blobs = blobs
+        self._root = os.fspath(sessions_dir)
+        self._files: FileSystem = files or RealFiles()
+        self._durability: Durability = durability
+
+    async def create(self, session: str, *, by: str) -> OpenLog:
+        """Create an empty log, durably, and hold its lease.
+
+        Raises:
+            ValueError: the id cannot be the name of a directory.
+        """
+        worker = Worker(session)
+        try:
+            parts = await worker.run(lambda: self._create(session, by), _Parts.close)
+        except BaseException:
+            worker.stop()
+            raise
+        return _JsonlLog(session, parts, worker)
+
+    async def open(self, session: str) -> Opened:
+        """Take the lease, recover the tail, and read the log. The records are decoded as they are asked for."""
+        worker = Worker(session)
+        try:
+            parts = await worker.run(lambda: self._open(session), _Parts.close)
+        except BaseException:
+            worker.stop()
+            raise
+        return Opened(_JsonlLog(session, parts, worker), Lines(parts.lines), parts.recovery)
+
+    def read(self, session: str, *, after_seq: int = 0) -> Iterator[Record]:
+        """Yield the records beyond `after_seq` in order."""
+        return (to_record(entry.raw) for entry in self.entries(session, after_seq=after_seq))
+
+    def entries(self, session: str, *, after_seq: int = 0) -> Iterator[Entry]:
+        """Yield (seq, type, raw line, …) beyond `after_seq`, checked but with no JSON decoded: for summaries."""
+        scan = self._scan(session)
+        return _until_the_end(scan, after_seq)
+
+    def damages(self, session: str) -> Sequence[Damage]:
+        """Return the places that do not read, a torn end among them unless somebody is writing it."""
+        scan = self._scan(session)
+        try:
+            for _ in scan.entries():
+                pass
+            found, last, segment = list(scan.damages), scan.last, scan.open_segment
+        finally:
+            scan.close()
+        held = self.holder(session) is not None
+        if last is not None and segment is not None and last.tail is not None and not held:
+            tail = last.tail
+            found.append(Damage(f"{segment.name}:{tail.offset}", "torn", tail.bytes, scan.last_seq))
+        if scan.newer:
+            found.append(Damage(f"{OPEN_NAME}:0", "newer", 0, 0))
+        if segment is None and not held:
+            found.append(Damage(OPEN_NAME, "missing", 0, scan.last_seq))
+        return found
+
+    def sessions(self) -> list[str]:
+        """Return the ids of all sessions, unordered: every directory is one, whatever is in it."""
+        try:
+            return [name for name in self._files.subdirs(self._root) if not name.startswith(".")]
+        except OSError:
+            return []
+
+    def holder(self, session: str) -> Holder | None:
+        """Return who has the lease right now, or None."""
+        return holder_of(self._files, self._directory(session))
+
+    def _directory(self, session: str) -> str:
+        if not _is_name(session):
+            raise SessionMissing(f"no session {session[:80]!r}")
+        return os.path.join(self._root, session)
+
+    def _existing(self, session: str) -> str:
+        directory = self._directory(session)
+        try:
+            if self._files.stat(directory).is_dir:
+                return directory
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError as error:
+            raise SessionReadOnly(f"cannot look into session {session}: {error.strerror}") from error
+        raise SessionMissing(f"no session {session}")
+
+    def _scan(self, session: str) -> LogScan:
+        directory = self._existing(session)
+        try:
+            return LogScan(self._files, directory, session)
+        except OSError as error:
+            raise SessionReadOnly(f"cannot read session {session}: {error.strerror or error}") from error
+
+    def _create(self, session: str, by: str) -> "_Parts":
+        if not _is_name(session):
+            raise ValueError(f"{session[:80]!r} cannot name a session")
+        files, directory = self._files, os.path.join(self._root, session)
+        made, lease = False, None
+        try:
+            make_dirs(files, self._root)
+            files.mkdir(directory)
+            made = True
+            lease = take(files, directory, session)
+            header = new_header(session, ordinal=0, first_seq=1, by=by)
+            segment = OpenSegment(begin_segment(files, directory, header), len(header.raw), header.salt, 0, 1)
+            try:
+                files.sync_dir(self._root)
+            except OSError:
+                files.close(segment.fd)
+                raise
+        except FileExistsError as error:
+            raise SessionExists(f"session {session} is there already") from error
+        except (OSError, SessionHeld) as error:
+            if made and lease is not None:
+                self._remove(directory)
+                lease.release()
+            if isinstance(error, SessionHeld):
+                raise
+            raise LogWriteFailed(f"cannot create session {session}: {error.strerror or error}") from error
+        return _Parts(self._appender(session, segment, by, 0, 0, ()), lease, [], Recovery())
+
+    def _remove(self, directory: str) -> None:
+        """Take a session that could not be created out of the list again, while its lease is held."""
+        for name in (OPEN_NAME, LOCK_NAME):
+            discard(self._files, os.path.join(directory, name))
+        try:
+            self._files.rmdir(directory)
+        except OSError:
+            return
+
+    def _open(self, session: str) -> "_Parts":
+        directory = self._existing(session)
+        lease: Lease | None = None
+        try:
+            lease = take(self._files, directory, session)
+            return self._recovered(session, directory, lease)
+        except AgentshError:
+            _release(lease)
+            raise
+        except OSError as error:
+            _release(lease)
+            if error.errno in _READ_ONLY:
+                raise SessionReadOnly(f"session {session} cannot be written: {error.strerror}") from error
+            if isinstance(error, FileNotFoundError) and lease is None:
+                raise SessionMissing(f"no session {session}") from error
+            raise LogWriteFailed(f"cannot open session {session}: {error.strerror or error}") from error
+
+    def _recovered(self, session: str, directory: str, lease: Lease) -> "_Parts":
+        scan, by = LogScan(self._files, directory, session), f"agentsh {__version__}"
+        seqs, lines = array("q"), []
+        try:
+            if scan.newer:
+                raise LogTooNew(f"session {session} is in the newer format {scan.newer[:40]}", hint=_NEWER_HINT)
+            for entry in scan.entries():
+                seqs.append(entry.seq)
+                lines.append(entry.raw)
+            if scan.conflict:
+                raise SessionReadOnly(
+                    f"two programs have written session {session} at once; both are kept",
+                    hint=f"agentsh repair {session}",
+                )
+            segment, recovery = recover(self._files, directory, session, scan, by)
+        finally:
+            scan.close()
+        first = len(seqs)
+        while first and seqs[first - 1] > scan.durable_seq:
+            first -= 1
+        unsynced = list(zip(seqs[first:], lines[first:], strict=True))
+        appender = self._appender(session, segment, by, scan.last_seq, scan.durable_seq, unsynced)
+        return _Parts(appender, lease, lines, recovery)
+
+    def _appender(
+        self,
+        session: str,
+        segment: OpenSegment,
+        by: str,
+        last: int,
+        durable: int,
+        unsynced: Sequence[tuple[int, bytes]],
+    ) -> Appender:
+        return Appender(
+            self._files, os.path.join(self._root, session), session, segment, blobs=self.blobs, by=by,
+            last_seq=last, durable_seq=durable, unsynced=unsynced, durability=self._durability,
+        )  # fmt: skip
+
+
+class Lines(Sequence[Record]):
+    """Checked lines as records, each decoded when it is asked for: an old log costs what is looked at."""
+
+    def __init__(self, lines: Sequence[bytes]) -> None:
+        self._lines = lines
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __iter__(self) -> Iterator[Record]:
+        return map(to_record, self._lines)
+
+    @overload
+    def __getitem__(self, at: int) -> Record: ...
+    @overload
+    def __getitem__(self, at: slice) -> "Lines": ...
+    def __getitem__(self, at: int | slice) -> "Record | Lines":
+        return Lines(self._lines[at]) if isinstance(at, slice) else to_record(self._lines[at])
+
+
+class _Parts(NamedTuple):
+    appender: Appender
+    lease: Lease
+    lines: list[bytes]
+    recovery: Recovery
+
+    def close(self) -> None:
+        try:
+            self.appender.close()
+        finally:
+            self.lease.release()
+
+
+class _JsonlLog:
+    """An open log: what blocks runs on its worker."""
+
+    def __init__(self, session: str, parts: _Parts, worker: Worker) -> None:
+        self.session = session
+        self._appender = parts.appender
+        self._parts: _Parts | None = parts._replace(lines=[])
+        self._worker = worker
+
+    @property
+    def last_seq(self) -> int:
+        return self._appender.last_seq
+
+    @property
+    def durable_seq(self) -> int:
+        return self._appender.durable_seq
+
+    async def append(self, drafts: Sequence[Draft]) -> list[Record]:
+        if self._parts is None:
+            raise LogWriteFailed(f"the log of {self.session} is closed")
+        return await self._worker.run(lambda: self._appender.append(drafts))
+
+    async def wait_durable(self, seq: int) -> None:
+        await outcome(self._appender.wait_durable(seq))
+
+    async def close(self) -> None:
+        if self._parts is not None:
+            parts, self._parts = self._parts, None
+            try:
+                await self._worker.run(parts.close)
+            finally:
+                self._worker.stop()
+
+
+def _until_the_end(scan: LogScan, after_seq: int) -> Iterator[Entry]:
+    try:
+        for entry in scan.entries():
+            if entry.seq > after_seq:
+                yield entry
+    finally:
+        scan.close()
+
+
+def _release(lease: Lease | None) -> None:
+    if lease is not None:
+        lease.release()
+
+
+def _is_name(session: str) -> bool:
+    """Tell whether an id can be a directory of its own below the root."""
+    return 0 < len(session) <= 200 and not session.startswith(".") and not set(session) & set("/\\\0")

@@ -1,0 +1,128 @@
+"""A plain directory as a workspace: files through the jail, commands without a sandbox."""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from agentsh.base.errors import ToolFailed
+from agentsh.ports.workspace import Entry, ProcessResult
+from agentsh.workspace.environ import scrubbed
+from agentsh.workspace.ignore import GITIGNORE, MAX_GITIGNORE_BYTES, Ignore
+from agentsh.workspace.jail import Jail
+from agentsh.workspace.process import run_shell
+from agentsh.workspace.strays import kill_session
+
+
+class LocalWorkspace:
+    """Implements `ports.workspace.Workspace` on a directory of this machine."""
+
+    sandbox = "none"
+
+    def __init__(self, root: Path, *, session: str, in_place: bool = False) -> None:
+        """Use `root`, which is there. session: marks the processes.
+
+        in_place: the directory is the user's own and may be part of a repository above it; otherwise git never
+        looks above it.
+        """
+        self._jail = Jail(str(root))
+        self._session = session
+        self._ceiling = None if in_place else os.path.dirname(self._jail.root)
+
+    @property
+    def root(self) -> str:
+        """The absolute path of the directory, spelled as it was given."""
+        return self._jail.root
+
+    def relative(self, path: str) -> str:
+        """Return `path` relative to the root; judged by spelling, links are judged when something is opened."""
+        return self._jail.relative(path)
+
+    def read_bytes(self, path: str, *, max_bytes: int) -> bytes:
+        """Return the bytes of a plain file."""
+        return self._jail.read(path, max_bytes)
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        """Replace or create a file; synced before the name points to it."""
+        self._jail.write(path, data)
+
+    def exists(self, path: str) -> bool:
+        """Tell whether something of that name is inside."""
+        return self._jail.kind(path) is not None
+
+    def entries(self, path: str) -> list[Entry]:
+        """Return what is in a directory, sorted by name."""
+        return self._jail.entries(path)
+
+    def walk(self, path: str = ".") -> Iterator[Entry]:
+        """Yield the files and links below `path`, sorted by path; a file yields itself.
+
+        What cannot be read on the way is passed over.
+        """
+        top = self._jail.relative(path)
+        if self._jail.kind(top) == "file":
+            yield Entry(top, "file", self._jail.size(top))
+            return
+        todo = [(entry, self._rules_for(top)) for entry in _ordered(self._jail.entries(top))]
+        while todo:
+            entry, rules = todo.pop()
+            if rules.excludes(entry.path, directory=entry.kind == "directory"):
+                continue
+            if entry.kind == "directory":
+                try:
+                    found = self._jail.entries(entry.path)
+                except ToolFailed:
+                    continue
+                inner = self._rules_in(entry.path, found, rules)
+                todo += [(below, inner) for below in _ordered(found)]
+            elif entry.kind != "other":
+                yield entry
+
+    async def run(
+        self,
+        command: str,
+        *,
+        timeout_s: float,
+        max_bytes: int,
+        on_output: Callable[[str], None] | None = None,
+    ) -> ProcessResult:
+        """Run a shell command that starts in the root, always."""
+        return await run_shell(
+            command,
+            cwd=self.root,
+            environment=scrubbed(os.environ, session=self._session, ceiling=self._ceiling),
+            timeout_s=timeout_s,
+            max_bytes=max_bytes,
+            on_output=on_output,
+        )
+
+    async def kill_strays(self) -> int:
+        """Kill what the session's commands of this or an earlier process left running; return how many there were."""
+        return await asyncio.to_thread(kill_session, self._session)
+
+    def _rules_for(self, directory: str) -> Ignore:
+        """Return the rules in `directory`; those above do not count if it is itself ignored: it was asked for."""
+        rules = self._rules_in(".", self._jail.entries("."), Ignore())
+        if directory == ".":
+            return rules
+        parts = directory.split("/")
+        for depth in range(1, len(parts) + 1):
+            above = "/".join(parts[:depth])
+            if rules.excludes(above, directory=True):
+                rules = Ignore()
+            rules = self._rules_in(above, self._jail.entries(above), rules)
+        return rules
+
+    def _rules_in(self, directory: str, found: list[Entry], rules: Ignore) -> Ignore:
+        name = GITIGNORE if directory == "." else f"{directory}/{GITIGNORE}"
+        if not any(entry.path == name and entry.kind == "file" for entry in found):
+            return rules
+        try:
+            return rules.below(directory, self._jail.read(name, MAX_GITIGNORE_BYTES))
+        except ToolFailed:
+            return rules
+
+
+def _ordered(entries: list[Entry]) -> list[Entry]:
+    """Return entries so that popping from the end yields whole paths in order."""
+    return sorted(entries, key=lambda e: e.path + "/" if e.kind == "directory" else e.path, reverse=True)

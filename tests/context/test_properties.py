@@ -1,0 +1,101 @@
+"""Any log, cut anywhere, folds to a state whose request no provider would refuse."""
+
+import copy
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentsh.base.errors import ContextOverflow
+from agentsh.context.budget import count_message, fit
+from agentsh.context.fold import apply, fold
+from agentsh.context.messages import build
+from agentsh.context.repairs import repairs
+from agentsh.context.state import SessionState
+from agentsh.context.validate import problems
+from agentsh.events.codec import decode, encode
+from agentsh.events.event import Event
+from agentsh.events.turn import UserMessage
+from agentsh.log.frame import decode_event, encode_event
+from agentsh.ports.texts import InlineTexts
+from agentsh.ports.tokens import ByteEstimate
+from tests.context.strategies import TS, logs
+
+TEXTS = InlineTexts()
+COUNTER = ByteEstimate()
+
+
+def add(state: SessionState, facts: list[tuple[object, int | None]]) -> None:
+    for fact, cause in facts:
+        line = encode_event(encode(fact, ts=TS, cause=cause), seq=state.last_seq + 1, dur=0, salt=1)  # type: ignore[arg-type]
+        apply(state, decode(decode_event(line, 1)))
+
+
+def reopened(events: list[Event]) -> SessionState:
+    """The state after a crash at this point, an opening, and a new prompt."""
+    state = fold(events)
+    add(state, [(r.fact, r.cause) for r in repairs(state)])
+    add(state, [(UserMessage(text="go on", attachments=()), None)])
+    return state
+
+
+@given(logs())
+@settings(deadline=None, max_examples=150)
+def test_any_log_gives_a_valid_request(events: list[Event]) -> None:
+    state = reopened(events)
+    assert problems(build(state, TEXTS, from_seq=state.context_from)) == []
+
+
+@given(logs(sound=True))
+@settings(deadline=None, max_examples=60)
+def test_a_log_cut_at_any_event_gives_a_valid_request(events: list[Event]) -> None:
+    for keep in range(1, len(events) + 1):
+        state = reopened(events[:keep])
+        assert problems(build(state, TEXTS, from_seq=state.context_from)) == []
+
+
+@given(logs())
+@settings(deadline=None, max_examples=200)
+def test_repairs_leave_nothing_to_repair(events: list[Event]) -> None:
+    state = fold(events)
+    add(state, [(r.fact, r.cause) for r in repairs(state)])
+    assert repairs(state) == []
+    assert state.turn is None
+    assert not state.calls
+
+
+@given(logs(), st.integers(200, 6000))
+@settings(deadline=None, max_examples=150)
+def test_fitting_is_valid_within_budget_and_the_same_after_its_cut_was_recorded(
+    events: list[Event], budget: int
+) -> None:
+    state = reopened(events)
+    try:
+        fitted = fit(state, TEXTS, COUNTER, budget_tokens=budget)
+    except ContextOverflow:
+        return
+    assert problems(fitted.messages) == []
+    assert sum(count_message(m, COUNTER) for m in fitted.messages) == fitted.tokens <= budget
+    assert any(m.role == "user" and m.text == "go on" for m in fitted.messages), "the newest prompt is never cut"
+    if fitted.cut is not None:
+        state.context_from = fitted.cut.from_seq
+        assert build(state, TEXTS, from_seq=state.context_from) == fitted.messages
+
+
+@given(logs(sound=True))
+@settings(deadline=None, max_examples=40)
+def test_a_new_event_never_changes_earlier_messages(events: list[Event]) -> None:
+    state = reopened(events)
+    before = build(state, TEXTS, from_seq=0)
+    later = copy.deepcopy(state)
+    add(later, [(UserMessage(text="more", attachments=()), None)])
+    assert build(later, TEXTS, from_seq=0)[: len(before)] == before
+
+
+@given(logs())
+@settings(deadline=None, max_examples=40)
+def test_a_log_folded_in_two_parts_is_the_log_folded_at_once(events: list[Event]) -> None:
+    for cut in range(len(events)):
+        state = fold(events[:cut])
+        for event in events[cut:]:
+            apply(state, event)
+        assert state == fold(events)

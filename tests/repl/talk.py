@@ -1,0 +1,102 @@
+"""A script for a real terminal: the loop on an engine on memory. Run as `python -m tests.repl.talk`."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from agentsh.base.clock import SystemClock
+from agentsh.context.state import SessionState
+from agentsh.engine.bus import Bus
+from agentsh.engine.gate import Gate
+from agentsh.engine.journal import Journal
+from agentsh.engine.open import begin
+from agentsh.engine.session import Parts, Session
+from agentsh.engine.step import ModelStep, Price, StepSettings
+from agentsh.engine.tool_runner import ToolRunner
+from agentsh.engine.turn import Limits, Turn
+from agentsh.events.session import EnvironmentChanged, SessionInit, WorkspaceOrigin
+from agentsh.events.signals import TextDelta
+from agentsh.ports.model import Prompt, Reply, Streamed
+from agentsh.ports.texts import InlineTexts
+from agentsh.ports.tokens import ByteEstimate
+from agentsh.ports.tool import Tool, ToolContext, ToolOutcome, ToolSpec
+from agentsh.ports.workspace import Workspace
+from agentsh.render.screen import ScreenRenderer
+from agentsh.repl.ask import TerminalApprover
+from agentsh.repl.loop import run_repl
+from agentsh.repl.terminal import ReplIO
+from agentsh.testing import FunctionTool, MemoryStore, ScriptedModel
+from tests.engine.rig import ID, NoWorkspace
+
+LONG = "\n\n".join(f"Marker {n:03} of a **streamed** answer, with `code` and some more words." for n in range(60))
+
+
+class EchoModel(ScriptedModel):
+    """Answers by the last message: `long`, `sleep`, `touch`, `count`; anything else is echoed."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+
+    def encode(self, prompt: Prompt) -> bytes:
+        last = prompt.messages[-1]
+        return (last.text if last.role == "user" else "\0").encode("utf-8", "replace")
+
+    async def stream(self, body: bytes) -> AsyncGenerator[Streamed, None]:
+        said = body.decode()
+        await asyncio.sleep(0.05)
+        if said in ("sleep", "touch"):
+            from agentsh.ports.model import Call
+
+            yield Reply("", None, (Call("call_1", said, '{"path": "x"}'),), "tool_calls", None, "echo")
+            return
+        text = {"long": LONG, "\0": "The tool is done.", "count": ""}.get(said)
+        if text is None:
+            lines = said.count("\n") + 1
+            text = f"You said {lines} lines." if lines > 1 else f"You said: {said}"
+        for n in range(0, len(text), 7):
+            yield TextDelta(text[n : n + 7])
+            await asyncio.sleep(0.004)
+        yield Reply(text, None, (), "stop", None, "echo")
+
+
+def tools() -> dict[str, Tool]:
+    async def sleep(context: ToolContext, arguments: Mapping[str, Any]) -> ToolOutcome:
+        for n in range(600):
+            context.progress(f"tick {n}\n")
+            await asyncio.sleep(0.1)
+        return ToolOutcome("slept", "sleep")
+
+    async def touch(context: ToolContext, arguments: Mapping[str, Any]) -> ToolOutcome:
+        return ToolOutcome("touched", "touch x\n\x1b]52;c;aGk=\x07detail")
+
+    def tool(name: str, effects: set[Any], function: Any) -> Tool:
+        return FunctionTool(ToolSpec(name, name, {"type": "object"}, frozenset(effects), "path"), function)
+
+    return {"sleep": tool("sleep", {"read"}, sleep), "touch": tool("touch", {"write"}, touch)}
+
+
+async def main() -> int:
+    log = await MemoryStore().create(ID, by="test")
+    clock, bus, state, texts = SystemClock(), Bus(), SessionState(), InlineTexts()
+    colour = "NO_COLOR" not in os.environ
+    screen = ScreenRenderer(sys.stdout, colour=colour, live=True, texts=texts)
+    bus.subscribe(screen)
+    history = os.environ.get("TALK_HISTORY")
+    io = ReplIO(screen, Path(history) if history else None, ("echo", "other"), colour=colour)
+    journal = Journal(log, state, bus, clock)
+    workspace, model = cast(Workspace, NoWorkspace()), EchoModel()
+    gate = Gate(journal, workspace, (), TerminalApprover(io), preapproved=False)
+    runner = ToolRunner(journal, tools(), workspace, gate, (), texts, clock)
+    step = ModelStep(journal, model, texts, ByteEstimate(), StepSettings(100_000, Price(1, 1, 1)), clock)
+    session = Session(Parts(log, journal, Turn(journal, step, runner, Limits(), clock), gate, model))
+    place = WorkspaceOrigin(kind="empty", origin=None, base=None)
+    init = SessionInit(id=ID, title=None, cwd="/x", project="x", model="echo", mode="ask", workspace=place)
+    await begin(journal, init, EnvironmentChanged(system_prompt="You are a test.", tools="[]", instructions=()))
+    return await run_repl(session, io)
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
