@@ -195,8 +195,7 @@ def _open_segments(files: FileSystem, directory: str) -> list[Segment]:
         names = files.listdir(directory)
         found: list[Segment] = []
         try:
-            for closed in closed_segments(names):
-                found.append(_opened(files, directory, closed.name, closed.ordinal))
+            found.extend(_opened(files, directory, c.name, c.ordinal) for c in closed_segments(names))
             if OPEN_NAME in names:
                 found.append(_opened(files, directory, OPEN_NAME, found[-1].ordinal + 1 if found else 0))
             if _unchanged(files, directory, names, found):

@@ -28,7 +28,7 @@ class Stat(NamedTuple):
 
 
 class FileSystem(Protocol):
-    """The operations that a log needs. Paths are absolute or relative to the current directory; all may raise OSError.
+    """The operations that a log needs. Paths are absolute or relative to the current directory; all raise OSError.
 
     Files are 0600 and directories 0700 whatever the umask; links are never followed at the last name.
     """

@@ -1,4 +1,4 @@
-"""Puts the end of a log in order before the first append: quarantine first, then cut. Idempotent, never loses a byte."""
+"""Puts the end of a log in order before the first append: quarantine, then cut. Idempotent; never loses a byte."""
 
 import os
 from typing import NamedTuple
@@ -160,7 +160,7 @@ def _same(files: FileSystem, path: str, fd: int, start: int) -> bool:
 
 
 def _put_in_order(files: FileSystem, path: str, tail: SegmentScan) -> tuple[int, int]:
-    """Cut the file behind its last valid line, give that its LF, and return a descriptor to append with, and the size."""
+    """Cut the file behind its last valid line, give that its LF, and return (descriptor to append with, size)."""
     fd = files.open(path, APPEND)
     size = tail.good_end
     try:

@@ -54,7 +54,7 @@ def salt_votes(lines: list[bytes]) -> list[tuple[int, int]]:
 def mend_header(damaged: bytes, salt: int) -> Header | None:
     """Return the header that differs from `damaged` in one byte and has this salt, or None.
 
-    Two independent checks must agree, the salt and the header's own crc, so that a wrong guess is out of the question.
+    Two independent checks must agree, the salt and the header's own crc, so that no wrong guess gets through.
     """
     if len(damaged) > MAX_HEADER_BYTES:
         return None

@@ -1,4 +1,4 @@
-"""The appender of one log: one write(2) for each append, nothing half-written left behind, rescue after a failed sync."""
+"""The appender of one log: one write(2) for each append, nothing half-written left, rescue after a failed sync."""
 
 import errno
 import os
@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Literal
 from zlib import crc32
 
@@ -20,7 +21,7 @@ from agentsh.log.store import BlobStore
 from agentsh.log.sync import GroupSync
 
 Durability = Literal["ack", "always", "none"]
-"""ack: durable when somebody waits, and within 100 ms. always: before append returns. none: never waited for (tests)."""
+"""ack: durable when somebody waits, else within 100 ms. always: before append returns. none: never (for tests)."""
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -194,10 +195,8 @@ class Appender:
                 raise failure from cause
             self._segment, self._size, self._torn = new, new.size, False
             self._unsynced.clear()
-            try:
+            with suppress(OSError):  # it was given up already
                 self._files.close(old.fd)
-            except OSError:  # it was given up already
-                pass
             return self._last_seq
 
     def _rescue_segment(self, old: OpenSegment) -> OpenSegment:
@@ -221,7 +220,7 @@ class Appender:
         return OpenSegment(fd, len(data), header.salt, old.ordinal + 1, first)
 
     def _take_back(self, old: OpenSegment) -> None:
-        """Give the old segment its open name again, unless the new one has it; if that fails, the next opening does."""
+        """Give the old segment its open name again, unless the new one has it; else the next opening does."""
         closed = os.path.join(self._directory, closed_name(old.ordinal, old.first_seq))
         target = os.path.join(self._directory, OPEN_NAME)
         try:

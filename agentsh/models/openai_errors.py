@@ -156,7 +156,7 @@ def shown_url(url: str) -> str:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        return "(a malformed URL)"
+        host = ""
     if not host:
         return one_line(url.partition("?")[0].rpartition("@")[2], 100) or "(no URL)"
     host = f"[{host}]" if ":" in host else host

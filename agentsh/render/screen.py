@@ -190,12 +190,11 @@ class ScreenRenderer:
 
     def _live_rows(self, page: Page, lines: int) -> list[str]:
         rows = self._reply.preview(page)
-        if rows and self._last and not self._reply.printed:
-            rows.insert(0, "")
         if not rows and (thought := self._reply.thinking):
             flat = " ".join(shown(thought).split())
             rows = page.under("∴", theme.DIM, flat, theme.DIM + theme.ITALIC)[-2:]
-        for call in self._calls.running():
+        running = list(self._calls.running())
+        for call in running:
             rows.extend(self._running(page, call))
         if self._retry:
             rows.extend(page.line("↻ " + self._retry, theme.WARN))
@@ -203,6 +202,9 @@ class ScreenRenderer:
             rows.append(self._painter.row(Text(self._status(), theme.DIM), page.width))
         if self._alarm:
             rows.extend(page.line("✗ " + self._alarm, theme.LOUD))
+        # Set apart as the finished lines will be, so that nothing jumps when they come.
+        if rows and self._last and not self._reply.printed and not (running and self._last == "tool"):
+            rows.insert(0, "")
         return rows[-max(lines - 2, 1) :]
 
     def _status(self) -> str:

@@ -64,7 +64,7 @@ class TerminalApprover:
             answers(name, name)
         answers("c-c", "interrupt")
         size = self._io.display().get_size()
-        text = question_text(question, size.columns, max(size.rows - 5, 1))
+        text = question_text(question, size.columns, max(size.rows - 6, 1))
         app: Application[Key] = Application(
             layout=Layout(Window(FormattedTextControl(text, show_cursor=False), wrap_lines=True)),
             key_bindings=keys,
@@ -93,7 +93,7 @@ def question_text(question: Question, columns: int, rows: int) -> StyleAndTextTu
     room = min(PREVIEW_ROWS, rows)
     left_out = len(lines) - room
     text: StyleAndTextTuples = [
-        ("class:mark", "? "),
+        ("class:mark", "\n? "),
         ("class:name", one_line(question.tool, 40)),
         ("", _cut(f" {one_line(question.subject, 400)}", columns - len(question.tool) - 3) + "\n"),
     ]

@@ -68,7 +68,7 @@ class Prompt:
 
     async def ask(self, notice: Sequence[tuple[str, str]] = (), default: str = "") -> str | None:
         """Return what was typed, or None for leaving. notice: (style, line), shown above the input."""
-        room = max(self._io.display().get_size().rows - 6, 1)
+        room = max(self._io.display().get_size().rows - 7, 1)
         self._notice = [(f"class:{style}", f"{line}\n") for style, line in list(notice)[:room]]
         self._hint = ""
         watch = asyncio.create_task(self._watch_paste())
@@ -98,7 +98,7 @@ class Prompt:
         return True
 
     def _message(self) -> StyleAndTextTuples:
-        return [*self._notice, ("class:mark", "› ")]
+        return [("", "\n"), *self._notice, ("class:mark", "› ")]
 
     def _toolbar(self) -> StyleAndTextTuples:
         return [("", self._hint or self._status())]

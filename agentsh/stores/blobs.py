@@ -5,7 +5,7 @@ import re
 import secrets
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -75,10 +75,8 @@ class FileBlobs:
             make_dirs(self._files, self._directory)
             fd = self._files.open(os.path.join(self._directory, "lock"), LOCK_FILE)
             self._local.fd = fd
-            try:
+            with suppress(OSError):  # no flock on this file system: gc cannot run there either
                 self._files.lock(fd, exclusive=False, wait=True)
-            except OSError:  # no flock on this file system: gc cannot run there either
-                pass
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name[:2], f"{name}.zst")

@@ -63,6 +63,7 @@ class _MemoryLog:
         return self.last_seq
 
     async def append(self, drafts: Sequence[Draft]) -> list[Record]:
+        await asyncio.sleep(0)  # as any other store would, so that tests see what can come between
         if self._kept.lease is not self:
             raise LogWriteFailed(f"the log of {self.session} is closed")
         durable, records = self.durable_seq, []
@@ -74,7 +75,7 @@ class _MemoryLog:
         return records
 
     async def wait_durable(self, seq: int) -> None:
-        return
+        await asyncio.sleep(0)
 
     async def close(self) -> None:
         if self._kept.lease is self:
@@ -89,6 +90,13 @@ class MemoryStore:
     def __init__(self, blobs: BlobStore | None = None) -> None:
         self.blobs: BlobStore = blobs or MemoryBlobs()
         self._logs: dict[str, _Kept] = {}
+
+    def crashed(self, session: str, keep: int | None = None) -> "MemoryStore":
+        """Return a store as a crash would have left it: the first `keep` records of one session, and no lease."""
+        store, kept = MemoryStore(self.blobs), self._log(session)
+        store._logs[session] = _Kept(kept.salt)
+        store._logs[session].records = kept.records[:keep]
+        return store
 
     async def create(self, session: str, *, by: str) -> OpenLog:
         """Create an empty log and hold its lease."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import TypeVar
 
 _T = TypeVar("_T")
@@ -35,10 +36,8 @@ async def outcome(future: "Future[_T]") -> _T:
     waiter: asyncio.Future[None] = loop.create_future()
 
     def tell(_: object) -> None:
-        try:
+        with suppress(RuntimeError):  # the loop is gone, and whoever waited with it
             loop.call_soon_threadsafe(lambda: None if waiter.done() else waiter.set_result(None))
-        except RuntimeError:  # the loop is gone, and whoever waited with it
-            pass
 
     future.add_done_callback(tell)
     await waiter

@@ -5,6 +5,7 @@ import difflib
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
@@ -68,8 +69,11 @@ class SchemaTool:
             return cast(ToolOutcome, await asyncio.shield(work))
         except asyncio.CancelledError:
             # A thread cannot be stopped: it must not write after the log says that the call was interrupted.
-            await asyncio.wait([work])
-            work.cancelled() or work.exception()
+            while not work.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([work])
+            if not work.cancelled():
+                work.exception()  # looked at, so that asyncio does not report it as lost
             raise
 
     def _object(self, arguments: str) -> dict[str, Any]:
@@ -137,13 +141,13 @@ def tool(name: str, *, effects: Collection[Effect], subject: str | None = None) 
 def _fields(name: str, function: Function) -> dict[str, tuple[Any, Any]]:
     """Return the arguments as pydantic wants them, from the signature."""
     hints = get_type_hints(function, include_extras=True)
-    first, *rest = inspect.signature(function).parameters.values() or [None]
-    if first is None or hints.get(first.name) is not ToolContext:
+    parameters = list(inspect.signature(function).parameters.values())
+    if not parameters or hints.get(parameters[0].name) is not ToolContext:
         raise TypeError(f"tool {name}: the first parameter must be a ToolContext")
     if hints.get("return") is not ToolOutcome:
         raise TypeError(f"tool {name}: it must return a ToolOutcome")
     fields = {}
-    for parameter in rest:
+    for parameter in parameters[1:]:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise TypeError(f"tool {name}: {parameter} cannot be told to a model")
         hint = hints.get(parameter.name)

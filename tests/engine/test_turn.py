@@ -14,7 +14,7 @@ from agentsh.events.signals import SavingStopped
 from agentsh.events.tool import ToolResult, ToolStarted
 from agentsh.events.turn import AgentMessage, PartialMessage, TurnFinished
 from agentsh.ports.approver import Answer
-from agentsh.testing import MemoryStore, Say, ScriptedApprover
+from agentsh.testing import Say, ScriptedApprover
 from tests.engine.rig import ID, Rig, again, new
 
 
@@ -219,10 +219,7 @@ async def test_a_session_cut_after_any_event_reopens_with_one_result_for_each_ca
         await rig.session.submit("go")
     whole = list(rig.store.read(ID))
     for keep in range(2, len(whole) + 1):
-        store = MemoryStore(rig.store.blobs)
-        log = await store.create(ID, by="test")
-        log.records.extend(whole[:keep])  # type: ignore[attr-defined]
-        await log.close()
+        store = rig.store.crashed(ID, keep)
         back = await again(store, [Say(("on",))])
         assert back.counter.runs == []
         facts = [e.fact for e in map(decode, store.read(ID))]
@@ -278,10 +275,7 @@ async def test_what_streams_for_a_second_is_on_disk_while_it_streams() -> None:
             await asyncio.sleep(0)
         saved = rig.facts(PartialMessage)
         assert [p.text for p in saved if p.text] == ["shown for a second"]
-        killed = MemoryStore(rig.store.blobs)
-        log = await killed.create(ID, by="test")
-        log.records.extend(rig.store.read(ID))  # type: ignore[attr-defined]
-        await log.close()
+        killed = rig.store.crashed(ID)
         back = await again(killed, [])
         assert [(m.text, m.reasoning, m.finish) for m in back.facts(AgentMessage)] == [
             ("shown for a second", "hm, ", "cut")
@@ -300,10 +294,7 @@ async def test_the_output_of_a_running_tool_is_on_disk_and_told_after_a_crash() 
         rig.clock.advance(1.0)
         for _ in range(20):
             await asyncio.sleep(0)
-        killed = MemoryStore(rig.store.blobs)
-        log = await killed.create(ID, by="test")
-        log.records.extend(rig.store.read(ID))  # type: ignore[attr-defined]
-        await log.close()
+        killed = rig.store.crashed(ID)
         (result,) = (await again(killed, [])).facts(ToolResult)
         assert result.status == "unknown"
         assert "half of the output" in str(result.for_model)

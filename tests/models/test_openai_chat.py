@@ -14,6 +14,7 @@ from agentsh.models.openai_chat import OpenAIChat
 from agentsh.ports.model import Call, Endpoint, Message, Prompt, Reply
 from agentsh.testing import server as script
 from agentsh.testing.server import CallDelta, Comment, Event, Finish, Raw, ScriptedServer, Text, Together, call, reply
+from agentsh.testing.server_script import Step
 from tests.models.wire import KEY, PROMPT, READ, answer, asked, chat, fails, failure, streamed
 
 
@@ -91,7 +92,7 @@ async def test_however_the_events_lie_in_the_body(layout: script.Layout) -> None
 
 
 async def test_what_no_chunk_needs_is_passed_over() -> None:
-    noise = [
+    noise: list[Step] = [
         Comment("OPENROUTER PROCESSING"),
         Raw(b"retry: 3000\n\n"),
         Raw(b"id: 7\n\n"),

@@ -319,7 +319,8 @@ URLS = [
     ("api.example.com/v1?key=secret", "api.example.com/v1"),
     ("user:secret@host", "host"),
     ("", "(no URL)"),
-    ("http://[bad", "(a malformed URL)"),
+    ("http://[bad", "http://[bad"),
+    ("http://user:secret@x:99999/v1", "x:99999/v1"),
 ]
 
 

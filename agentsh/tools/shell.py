@@ -1,0 +1,80 @@
+"""The tool that runs a command."""
+
+import signal
+from typing import Annotated
+
+from pydantic import Field
+
+from agentsh.base.text import clean, one_line
+from agentsh.ports.tool import ToolContext, ToolOutcome
+from agentsh.ports.workspace import ProcessResult
+from agentsh.tools.schema import tool
+from agentsh.tools.textfile import MAX_SHOWN_BYTES
+
+DEFAULT_TIMEOUT_S = 120.0
+MAX_TIMEOUT_S = 600.0
+USER_LINES = 20
+"""Of the output, the last lines that the screen shows."""
+
+
+@tool("shell", effects={"exec"}, subject="command")
+async def TOOL(
+    ctx: ToolContext,
+    command: Annotated[str, Field(description="shell line")],
+    timeout_s: Annotated[float, Field(description="seconds, at most 600")] = DEFAULT_TIMEOUT_S,
+) -> ToolOutcome:
+    """Run a command with bash in the workspace; returns exit code, stdout and stderr (28 kB, the middle left out).
+
+    Every call starts in the workspace root. No input, no terminal. Background processes are killed when it returns.
+    """
+    limit_s = min(timeout_s, MAX_TIMEOUT_S) if timeout_s > 0 else DEFAULT_TIMEOUT_S
+    result = await ctx.workspace.run(
+        command, timeout_s=limit_s, max_bytes=MAX_SHOWN_BYTES, on_output=lambda text: ctx.progress(_as_seen(text))
+    )
+    ending = _ending(result, limit_s)
+    text = _as_seen(result.output)
+    parts = [ending if ending.endswith(".") else f"{ending}", text.rstrip("\n") or "(no output)"]
+    if result.left_running:
+        parts.append("[A process was still running in the background and was killed.]")
+    return ToolOutcome(
+        for_model="\n".join(parts),
+        for_user=_for_user(command, result, limit_s, text),
+        status="timed_out" if result.timed_out else "ok",
+        exit=result.exit,
+        output=result.whole,
+    )
+
+
+def _ending(result: ProcessResult, limit_s: float) -> str:
+    if result.timed_out:
+        return f"Killed at the time limit of {limit_s:g} s. Output until then:"
+    if result.exit is not None and result.exit < 0:
+        return f"killed by {_signal_name(-result.exit)}"
+    return f"exit {result.exit}"
+
+
+def _for_user(command: str, result: ProcessResult, limit_s: float, text: str) -> str:
+    how = f"timed out after {limit_s:g} s" if result.timed_out else _ending(result, limit_s)
+    first = f"{one_line(command, 120)} · {how}"
+    if result.left_running:
+        first += ", background process killed"
+    lines = text.rstrip("\n").split("\n")[-USER_LINES:] if text.strip() else []
+    return "\n".join([first, *lines])
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # real-time signals have no names
+        return f"signal {number}"
+
+
+def _as_seen(text: str) -> str:
+    """Return output as a screen would show it in the end: no escapes, of a progress bar only its last state."""
+    if "\r" in text:
+        text = "\n".join(_last_state(line) for line in text.replace("\r\n", "\n").split("\n"))
+    return clean(text)
+
+
+def _last_state(line: str) -> str:
+    return next((part for part in reversed(line.split("\r")) if part), "")
