@@ -70,11 +70,13 @@ def _value(option: Option, text: str) -> Any:
 
 def typer_function(command: Command, run: Callable[[dict[str, Any]], None]) -> Callable[..., None]:
     """Return a function whose signature makes typer parse by the table and hand the values to `run`."""
+    import enum
     import inspect
     from typing import Annotated
 
-    import click
     import typer
+
+    make_enum: Any = enum.Enum  # its functional form, with names that no type checker can know
 
     def parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
         return inspect.Parameter(
@@ -89,10 +91,12 @@ def typer_function(command: Command, run: Callable[[dict[str, Any]], None]) -> C
             *option.flags,
             help=option.help,
             min=0 if option.kind == "count" else None,
-            click_type=click.Choice(option.choices) if option.choices else None,
         )
         kind: Any = {"flag": bool, "count": int}.get(option.kind, str)
         default = option.default
+        if option.choices:  # typer knows choices as enums
+            kind = make_enum(option.name.title(), {c: c for c in option.choices})
+            default = kind(option.default)
         if option.many:
             kind, default = list[str], []
         elif default is None:
@@ -100,7 +104,8 @@ def typer_function(command: Command, run: Callable[[dict[str, Any]], None]) -> C
         parameters.append(parameter(option.name, Annotated[kind, info], default))
 
     def function(**values: Any) -> None:
-        run({k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+        plain = {k: v.value if isinstance(v, enum.Enum) else v for k, v in values.items()}
+        run({k: tuple(v) if isinstance(v, list) else v for k, v in plain.items()})
 
     function.__name__ = command.name
     function.__doc__ = command.help

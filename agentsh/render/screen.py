@@ -22,6 +22,9 @@ from agentsh.render.reply import Reply
 
 REDRAW_S = 1 / 10
 """Between two drawings of the live region: quick enough for the eye, and few enough bytes for a slow line."""
+TRICKLE_S = 1 / 4
+TRICKLE_CHARS = 24
+"""A reply that comes by a few characters is drawn less often: each drawing costs some bytes of its own."""
 SPIN_S = 1 / 4
 RUNNING_ROWS = 4
 DEFAULT_SIZE = (80, 24)
@@ -62,6 +65,7 @@ class ScreenRenderer:
         self._pending: list[str] = []
         self._busy_s: float | None = None
         self._drawn_s = float("-inf")
+        self._fresh = 0
         self._retry = ""
         self._alarm = ""
 
@@ -95,6 +99,7 @@ class ScreenRenderer:
         match signal:
             case TextDelta(text):
                 self._retry = ""
+                self._fresh += len(text)
                 goes_on = self._reply.printed
                 self._put("answer", self._reply.say(self._page(), text), goes_on=goes_on)
             case ReasoningDelta(text):
@@ -181,9 +186,10 @@ class ScreenRenderer:
         if not self._live or self._suspended:
             return
         now = self._now_s()
-        if not force and now - self._drawn_s < REDRAW_S:
+        wait_s = TRICKLE_S if 0 < self._fresh < TRICKLE_CHARS else REDRAW_S
+        if not force and now - self._drawn_s < wait_s:
             return
-        self._drawn_s = now
+        self._drawn_s, self._fresh = now, 0
         columns, lines = self._size()
         width = min(self._fixed_width or columns, columns)
         self._write(self._region.draw(self._live_rows(Page(self._painter, self._texts, width - 1), lines), width))
@@ -209,7 +215,7 @@ class ScreenRenderer:
 
     def _status(self) -> str:
         now = self._now_s()
-        elapsed = int(now - (self._busy_s or now))
+        elapsed = int(now - (now if self._busy_s is None else self._busy_s))
         mark = theme.SPINNER[int(now / SPIN_S) % len(theme.SPINNER)]
         doing = "running" if any(self._calls.running()) else "thinking"
         return f"{mark} {doing} · {elapsed} s · Ctrl-C interrupts"

@@ -62,8 +62,8 @@ class ModelContract:
 
     def test_the_order_of_options_is_no_part_of_them(self, model: Model) -> None:
         """Options come out of the log, whose order of members says nothing."""
-        forward = {"temperature": 0.5, "top_p": 0.9, "extra": {"a": 1, "b": 2}}
-        backward = {"extra": {"b": 2, "a": 1}, "top_p": 0.9, "temperature": 0.5}
+        forward: dict[str, Any] = {"temperature": 0.5, "top_p": 0.9, "extra": {"a": 1, "b": 2}}
+        backward: dict[str, Any] = {"extra": {"b": 2, "a": 1}, "top_p": 0.9, "temperature": 0.5}
         assert model.encode(self.prompt(**forward)) == model.encode(self.prompt(**backward))
 
     def test_seq_is_not_sent(self, model: Model) -> None:

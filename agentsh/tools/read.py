@@ -2,11 +2,9 @@
 
 from typing import Annotated
 
-from pydantic import Field
-
 from agentsh.base.text import head_bytes, one_line
 from agentsh.ports.tool import ToolContext, ToolOutcome
-from agentsh.tools.schema import tool
+from agentsh.tools.schema import Field, tool
 from agentsh.tools.textfile import MAX_SHOWN_BYTES, TextFile, decode, kind_of_binary, load
 from agentsh.workspace.capture import binary_note
 
@@ -14,13 +12,13 @@ MAX_LINES = 2_000
 
 
 @tool("read", effects={"read"}, subject="path")
-def TOOL(
+def read(
     ctx: ToolContext,
     path: Annotated[str, Field(description="file, relative to the workspace")],
     offset: Annotated[int, Field(description="first line, from 1")] = 1,
     limit: Annotated[int, Field(description="number of lines")] = MAX_LINES,
 ) -> ToolOutcome:
-    """Read a text file: its exact text, without line numbers. At most 2,000 lines and 28 kB a call, then use offset."""
+    """Read a text file: its exact text, without line numbers. At most 2,000 lines, 28 kB a call; then use offset."""
     name = ctx.workspace.relative(path)
     data = load(ctx.workspace, path)
     file = decode(data)
@@ -29,6 +27,9 @@ def TOOL(
         note = f"{name} is a {kind}, not text; it cannot be shown.\n{binary_note(data, len(data))}"
         return ToolOutcome(note, f"read {one_line(name, 100)} · {kind}, {len(data):,} bytes")
     return _shown(name, file, max(offset, 1), min(max(limit, 1), MAX_LINES))
+
+
+TOOL = read
 
 
 def _shown(name: str, file: TextFile, first: int, limit: int) -> ToolOutcome:
@@ -51,7 +52,7 @@ def _shown(name: str, file: TextFile, first: int, limit: int) -> ToolOutcome:
         head.append("no line end after the last line")
     text = f"[{name}: {', '.join(head)}]\n{body}" if head else body
     if cut:
-        text += f"\n[line {last} is cut: it has {len(lines[last - 1].encode('utf-8', 'surrogatepass')):,} bytes]"
+        text += f"\n[line {last} is cut: it has {len(lines[last - 1].encode('utf-8', 'surrogatepass')):,} bytes]\n"
     if last < total:
         text += f"[{total - last} more lines: read on with offset={last + 1}]"
     part = f"{total} lines" if last - first + 1 == total else f"lines {first}-{last} of {total}"

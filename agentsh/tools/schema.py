@@ -8,13 +8,15 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any, cast, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from agentsh.base.errors import BadArguments
 from agentsh.base.text import one_line
 from agentsh.events.tool import Effect
 from agentsh.ports.tool import ToolContext, ToolOutcome, ToolSpec
+
+__all__ = ["Field", "SchemaTool", "tool"]
 
 Function = Callable[..., ToolOutcome | Awaitable[ToolOutcome]]
 

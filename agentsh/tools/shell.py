@@ -3,12 +3,10 @@
 import signal
 from typing import Annotated
 
-from pydantic import Field
-
 from agentsh.base.text import clean, one_line
 from agentsh.ports.tool import ToolContext, ToolOutcome
 from agentsh.ports.workspace import ProcessResult
-from agentsh.tools.schema import tool
+from agentsh.tools.schema import Field, tool
 from agentsh.tools.textfile import MAX_SHOWN_BYTES
 
 DEFAULT_TIMEOUT_S = 120.0
@@ -18,7 +16,7 @@ USER_LINES = 20
 
 
 @tool("shell", effects={"exec"}, subject="command")
-async def TOOL(
+async def shell(
     ctx: ToolContext,
     command: Annotated[str, Field(description="shell line")],
     timeout_s: Annotated[float, Field(description="seconds, at most 600")] = DEFAULT_TIMEOUT_S,
@@ -33,7 +31,7 @@ async def TOOL(
     )
     ending = _ending(result, limit_s)
     text = _as_seen(result.output)
-    parts = [ending if ending.endswith(".") else f"{ending}", text.rstrip("\n") or "(no output)"]
+    parts = [ending, text.rstrip("\n") or "(no output)"]
     if result.left_running:
         parts.append("[A process was still running in the background and was killed.]")
     return ToolOutcome(
@@ -43,6 +41,9 @@ async def TOOL(
         exit=result.exit,
         output=result.whole,
     )
+
+
+TOOL = shell
 
 
 def _ending(result: ProcessResult, limit_s: float) -> str:

@@ -2,17 +2,15 @@
 
 from typing import Annotated
 
-from pydantic import Field
-
 from agentsh.base.errors import ToolFailed
 from agentsh.base.text import one_line, plural
 from agentsh.ports.tool import Edit, ToolContext, ToolOutcome
-from agentsh.tools.schema import tool
+from agentsh.tools.schema import Field, tool
 from agentsh.tools.textfile import MAX_FILE_BYTES, line_count, load
 
 
 @tool("write", effects={"write"}, subject="path")
-def TOOL(
+def write(
     ctx: ToolContext,
     path: Annotated[str, Field(description="file, relative to the workspace")],
     content: Annotated[str, Field(description="the whole new text")],
@@ -36,3 +34,6 @@ def TOOL(
         f"write {one_line(name, 100)} · {did}, {lines}",
         edits=(Edit(name, before, after),),
     )
+
+
+TOOL = write

@@ -1,0 +1,126 @@
+"""The tool that searches files."""
+
+import asyncio
+import threading
+from typing import Annotated
+
+from agentsh.base.errors import PathRefused, ToolFailed
+from agentsh.base.text import clean, one_line, plural
+from agentsh.ports.tool import ToolContext, ToolOutcome
+from agentsh.ports.workspace import Workspace
+from agentsh.tools.globs import matcher
+from agentsh.tools.schema import Field, tool
+from agentsh.tools.searching import Deadline, Searcher
+from agentsh.tools.textfile import MAX_SHOWN_BYTES, decode
+
+MAX_MATCHES = 200
+MAX_FILE_BYTES = 4 * 1024 * 1024
+MAX_LINE_CHARS = 300
+LIMIT_S = 10.0
+
+
+@tool("grep", effects={"read"}, subject="pattern")
+async def grep(
+    ctx: ToolContext,
+    pattern: Annotated[str, Field(description="regular expression (Python)")],
+    path: Annotated[str, Field(description="directory or file")] = ".",
+    glob: Annotated[str | None, Field(description="only files that match, e.g. *.py")] = None,
+    ignore_case: Annotated[bool, Field(description="ignore case")] = False,
+) -> ToolOutcome:
+    """Search text files line by line; gives path:line:text. Ignored and binary files are left out.
+
+    At most 200 matching lines, 10 s, 4 MB a file.
+    """
+    stop = threading.Event()
+    search = _Search(ctx.workspace, Searcher(pattern, ignore_case=ignore_case), Deadline(LIMIT_S, stop))
+    work = asyncio.ensure_future(asyncio.to_thread(search.run, path or ".", glob))
+    try:
+        await asyncio.shield(work)
+    except asyncio.CancelledError:
+        stop.set()
+        raise
+    return search.outcome(pattern)
+
+
+TOOL = grep
+
+
+class _Search:
+    """One search. stopped: why it ended before everything was looked at, or None."""
+
+    def __init__(self, workspace: Workspace, searcher: Searcher, deadline: Deadline) -> None:
+        self.stopped: str | None = None
+        self._workspace = workspace
+        self._searcher = searcher
+        self._deadline = deadline
+        self._lines: list[str] = []
+        self._files = 0
+        self._looked_at = 0
+        self._left_out = 0
+        self._room = MAX_SHOWN_BYTES
+
+    def run(self, path: str, glob: str | None) -> None:
+        """Look through the files."""
+        name = self._workspace.relative(path)
+        prefix = "" if name == "." else name + "/"
+        fits = matcher(glob) if glob else None
+        try:
+            for entry in self._workspace.walk(name):
+                self._deadline.check()
+                if entry.kind != "file" or (fits and not fits.fullmatch(entry.path.removeprefix(prefix))):
+                    continue
+                self._file(entry.path)
+                if self.stopped:
+                    return
+        except TimeoutError:
+            self.stopped = f"the time limit of {LIMIT_S:g} s"
+
+    def _file(self, path: str) -> None:
+        try:
+            data = self._workspace.read_bytes(path, max_bytes=MAX_FILE_BYTES)
+        except PathRefused:
+            self._left_out += 1
+            return
+        self._looked_at += 1
+        if not self._searcher.may_match(data):
+            return
+        file = decode(data)
+        if file is None:
+            return
+        before = len(self._lines)
+        for number, line in self._searcher.matches(file.text, self._deadline):
+            if not self._add(f"{path}:{number}:{_cut(line)}"):
+                break
+        self._files += len(self._lines) > before
+
+    def _add(self, line: str) -> bool:
+        size = len(line.encode("utf-8", "surrogatepass")) + 1
+        if len(self._lines) == MAX_MATCHES:
+            self.stopped = f"{MAX_MATCHES} matching lines"
+        elif size > self._room:
+            self.stopped = f"{MAX_SHOWN_BYTES:,} bytes of matches"
+        else:
+            self._room -= size
+            self._lines.append(line)
+            return True
+        return False
+
+    def outcome(self, pattern: str) -> ToolOutcome:
+        """Return what was found, and whether that is all."""
+        found = plural(len(self._lines), "match").replace("matchs", "matches")
+        summary = f"grep {one_line(pattern, 80)} · {found} in {plural(self._files, 'file')}"
+        text = list(self._lines) or [f"[no match in {plural(self._looked_at, 'file')}]"]
+        if self.stopped:
+            summary += ", stopped early"
+            text.append(f"[stopped at {self.stopped}: there may be more; narrow it with path or glob]")
+        if self._left_out:
+            text.append(f"[{plural(self._left_out, 'file')} larger than 4 MB or unreadable left out]")
+        return ToolOutcome("\n".join(text), summary)
+
+
+def _cut(line: str) -> str:
+    line = clean(line)
+    return line if len(line) <= MAX_LINE_CHARS else line[:MAX_LINE_CHARS] + "…"
+
+
+__all__ = ["TOOL", "ToolFailed"]
