@@ -1,6 +1,7 @@
 """One prompt without a terminal: signals, the turn, the exit code."""
 
 import asyncio
+import io
 import signal
 import sys
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ def screens(output: Output, home: Home) -> Screens:
     texts = BlobTexts(blob_store(home))
     if not output.json:
         return Screens((load(RENDERERS["final"])(sys.stdout, sys.stderr, texts),), on_failure=_gone)
-    notices = load(RENDERERS["final"])(None, sys.stderr, texts)
+    notices = load(RENDERERS["final"])(io.StringIO(), sys.stderr, texts)
     return Screens((load(RENDERERS["json"])(sys.stdout.buffer), notices), on_failure=_gone)
 
 

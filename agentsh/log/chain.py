@@ -11,10 +11,11 @@ from zlib import crc32
 from agentsh.log.files import READ, FileSystem
 from agentsh.log.frame import CRC_TAIL
 from agentsh.log.head import HEAD_BYTES, read_head
-from agentsh.log.scan import HARMLESS, Entry, Flaw, Head, SegmentScan
+from agentsh.log.scan import Entry, Flaw, Head, SegmentScan, peek
 from agentsh.log.segment import OPEN_NAME, chunks, closed_segments
 from agentsh.log.store import Damage
 
+_NOTHING_LOST = frozenset({"conflict", "late", "session", "foreign"})
 REORDER_WINDOW = 64
 """Lines that are held back at a gap, in case the missing ones come late."""
 SHORTEST_RECORD = 80
@@ -61,7 +62,7 @@ class LogScan:
         self.conflict = False
         self.last: SegmentScan | None = None
         self._files = files
-        self._session = session
+        self.session = session
         self._seen = _Seen()
         self._held: dict[int, tuple[Entry, int, str]] = {}
         self._lost_lines = 0
@@ -86,29 +87,33 @@ class LogScan:
         self.damages = [replace(d, rot=self._was_synced(d)) for d in self.damages]
 
     def _was_synced(self, damage: Damage) -> bool:
-        return damage.kind not in HARMLESS and damage.after_seq < self.durable_seq
+        return not damage.harmless and damage.kind not in _NOTHING_LOST and damage.after_seq < self.durable_seq
 
     def _segment(self, segment: Segment) -> Iterator[Entry]:
         head, cap = segment.head, segment.cap
         for flaw in head.flaws:
             self._report(segment, flaw)
-        if head.header is not None and head.header.session != self._session and not segment.inherited:
+        if head.header is not None and head.header.session != self.session and not segment.inherited:
             self._report(segment, Flaw(0, 0, "session", 0))
         scan = SegmentScan(head, chunks(self._files, segment.fd, head.start, segment.limit))
-        salt, seen = head.salt or 0, self._seen
+        salt, text = head.salt or 0, b""
+        crcs: array[int] | None = None
         for item in scan.items():
             if isinstance(item, Flaw):
                 self._report(segment, item)
-            elif cap is not None and item.seq >= cap:
+            elif cap is not None and item[0] >= cap:
                 continue
-            elif item.seq == self.last_seq + 1 and not self._held:
-                self.last_seq = item.seq
+            elif item[0] == self.last_seq + 1 and not self._held:
+                self.last_seq, text, crc, _ = item
                 self._lost_lines = 0
-                self.durable_seq = max(self.durable_seq, item.dur)
-                seen.add(item.seq, item.crc, salt)
+                if crcs is None:
+                    crcs = self._seen.run(self.last_seq, salt)
+                crcs.append(crc)
                 yield item
             else:
+                crcs = None
                 yield from self._out_of_order(segment, item, salt)
+        self.durable_seq = max(self.durable_seq, peek(text)[1])  # it only grows, so that the last line has the most
         if segment.is_open:
             self.last = scan
         else:
@@ -127,20 +132,21 @@ class LogScan:
         self._lost_lines += max(flaw.lines, guess)
 
     def _out_of_order(self, segment: Segment, entry: Entry, salt: int) -> Iterator[Entry]:
-        where = f"{segment.name}:{entry.offset}"
-        known = self._seen.get(entry.seq)
-        if entry.seq in self._held:
-            other, other_salt, _ = self._held[entry.seq]
-            known = (other.crc, other_salt)
+        seq, text, _, offset = entry
+        where, size = f"{segment.name}:{offset}", len(text) + 1
+        known = self._seen.get(seq)
+        if seq in self._held:
+            other, other_salt, _ = self._held[seq]
+            known = (other[2], other_salt)
         if known is not None:
-            same = crc32(entry.raw[:-CRC_TAIL], known[1]) == known[0]
+            same = crc32(text[: 1 - CRC_TAIL], known[1]) == known[0]
             self.conflict = self.conflict or not same
-            self.damages.append(Damage(where, "doubled" if same else "conflict", len(entry.raw), entry.seq))
-        elif entry.seq <= self.last_seq:
-            self.damages.append(Damage(where, "late", len(entry.raw), self.last_seq))
+            self.damages.append(Damage(where, "doubled" if same else "conflict", size, seq))
+        elif seq <= self.last_seq:
+            self.damages.append(Damage(where, "late", size, self.last_seq))
         else:
-            self._held[entry.seq] = (entry, salt, where)
-            missing = entry.seq - self.last_seq - len(self._held)
+            self._held[seq] = (entry, salt, where)
+            missing = seq - self.last_seq - len(self._held)
             yield from self._release(all_of_them=0 < missing <= self._lost_lines)
 
     def _release(self, *, all_of_them: bool) -> Iterator[Entry]:
@@ -155,8 +161,8 @@ class LogScan:
             if missing > self._lost_lines:
                 self.damages.append(Damage(where, "gap", 0, self.last_seq))
             self.last_seq, self._lost_lines = seq, 0
-            self.durable_seq = max(self.durable_seq, entry.dur)
-            self._seen.add(seq, entry.crc, salt)
+            self.durable_seq = max(self.durable_seq, peek(entry[1])[1])
+            self._seen.run(seq, salt).append(entry[2])
             yield entry
 
 
@@ -166,14 +172,14 @@ class _Seen:
     def __init__(self) -> None:
         self._firsts: list[int] = []
         self._runs: list[tuple[int, array[int]]] = []
-        self._next = (-1, -1)
 
-    def add(self, seq: int, crc: int, salt: int) -> None:
-        if (seq, salt) != self._next:
-            self._firsts.append(seq)
-            self._runs.append((salt, array("I")))
-        self._runs[-1][1].append(crc)
-        self._next = (seq + 1, salt)
+    def run(self, seq: int, salt: int) -> "array[int]":
+        """Return the array to append to from `seq` on."""
+        if self._runs and self._runs[-1][0] == salt and self._firsts[-1] + len(self._runs[-1][1]) == seq:
+            return self._runs[-1][1]
+        self._firsts.append(seq)
+        self._runs.append((salt, array("I")))
+        return self._runs[-1][1]
 
     def get(self, seq: int) -> tuple[int, int] | None:
         """Return (crc, salt) of a record, or None where it was not seen."""
@@ -239,7 +245,7 @@ def _supersedes(data: bytes, head: Head) -> int | None:
     if head.header is not None:
         return head.header.first_seq if head.header.rescue else None
     lines = SegmentScan(head, [data[head.start :]]).items()
-    return next((line.seq for line in lines if isinstance(line, Entry)), None)
+    return next((line[0] for line in lines if not isinstance(line, Flaw)), None)
 
 
 def _first_bytes(files: FileSystem, fd: int) -> bytes:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from agentsh.log.chain import LogScan, Segment
 from agentsh.log.files import APPEND, CREATE, READ, FileSystem, make_dirs, write_all
-from agentsh.log.scan import HARMLESS, SegmentScan
+from agentsh.log.scan import SegmentScan
 from agentsh.log.segment import (
     NEW_NAME,
     OPEN_NAME,
@@ -47,7 +47,7 @@ def recover(files: FileSystem, directory: str, session: str, scan: LogScan, by: 
     if exists(files, new):  # a rescue that did not come to its end
         moved.append(_move_aside(files, directory, NEW_NAME))
     segment, tail = scan.open_segment, scan.last
-    told = tuple(d for d in scan.damages if d.kind not in HARMLESS)
+    told = tuple(d for d in scan.damages if not d.harmless)
     first_seq = scan.last_seq + 1
     if segment is None or tail is None:
         last = scan.segments[-1] if scan.segments else None

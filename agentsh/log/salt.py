@@ -7,6 +7,8 @@ A second line that gives the same value confirms it.
 
 import re
 from collections import Counter
+from functools import reduce
+from operator import xor
 from zlib import crc32
 
 from agentsh.log.frame import CRC_TAIL, BadLine, decode_header
@@ -14,6 +16,8 @@ from agentsh.log.record import Header
 
 MAX_CANDIDATES = 32
 """Lines that are tried for a salt."""
+ENOUGH_VOTES = 3
+"""Lines that agree, at which the search ends."""
 MAX_HEADER_BYTES = 4096
 """A header is about 250 bytes; what is much longer is not searched for its one wrong byte."""
 
@@ -45,8 +49,9 @@ def salt_votes(lines: list[bytes]) -> list[tuple[int, int]]:
     for line in lines:
         tail = _TAIL.search(line)
         if tail is not None:
-            votes[solve_start(line[:-CRC_TAIL], int(tail[1], 16))] += 1
-            if votes.total() == MAX_CANDIDATES:
+            salt = solve_start(line[:-CRC_TAIL], int(tail[1], 16))
+            votes[salt] += 1
+            if votes[salt] == ENOUGH_VOTES or votes.total() == MAX_CANDIDATES:
                 break
     return votes.most_common()
 
@@ -62,22 +67,23 @@ def mend_header(damaged: bytes, salt: int) -> Header | None:
         return _header(damaged)
     # One wrong byte changes the crc by a value that depends only on its place and on the bits that differ.
     wanted = crc32(damaged) ^ salt
-    blank = bytes(len(damaged))
-    nothing = crc32(blank)
-    for place in range(len(damaged)):
-        images = [crc32(blank[:place] + bytes([1 << bit]) + blank[place + 1 :]) ^ nothing for bit in range(8)]
-        for bits in range(1, 256):
-            image = 0
-            for bit in range(8):
-                if bits >> bit & 1:
-                    image ^= images[bit]
-            if image == wanted:
+    nothing = crc32(bytes(len(damaged)))
+    images = [[_image(len(damaged), place, bit) ^ nothing for bit in range(8)] for place in range(len(damaged))]
+    by_weight = sorted(range(1, 256), key=int.bit_count)  # one flipped bit is the likeliest
+    for bits in by_weight:
+        chosen = [bit for bit in range(8) if bits >> bit & 1]
+        for place, of_place in enumerate(images):
+            if reduce(xor, [of_place[bit] for bit in chosen]) == wanted:
                 mended = bytearray(damaged)
                 mended[place] ^= bits
                 header = _header(bytes(mended))
                 if header is not None:
                     return header
     return None
+
+
+def _image(length: int, place: int, bit: int) -> int:
+    return crc32(bytes(length - place - 1), crc32(bytes([1 << bit]), crc32(bytes(place))))
 
 
 def _header(line: bytes) -> Header | None:

@@ -11,6 +11,7 @@ from zlib import crc32
 
 from agentsh.log.frame import CRC_TAIL, BadLine, crc_fits, decode_header
 from agentsh.log.record import Header, Record
+from agentsh.log.store import HARMLESS
 
 MAX_SCAN_LINE = 16 << 20
 """Bytes without a line feed that are still looked at as one line; a writer makes lines of at most 25,000."""
@@ -18,9 +19,6 @@ KEPT_OF_LONG = 64 << 10
 """End of a longer one that is kept, because a whole record may be glued behind it."""
 MAX_PIECES = 8
 """Starts and ends of records that are tried inside one bad line."""
-
-HARMLESS = frozenset({"bom", "blank", "crlf", "doubled", "newline"})
-"""Kinds of flaw that cost no record."""
 
 _TAIL = CRC_TAIL - 1  # without the line feed
 _START = b'{"seq":'
@@ -31,15 +29,8 @@ _ENVELOPE = re.compile(
 )
 
 
-class Entry(NamedTuple):
-    """A line that holds. type: as written, JSON escapes included. raw: with one LF, whatever ended it on disk."""
-
-    seq: int
-    dur: int
-    type: bytes
-    raw: bytes
-    crc: int
-    offset: int
+Entry = tuple[int, bytes, int, int]
+"""A line that holds: (seq, text without its line end, crc, offset). A plain tuple, because there are so many."""
 
 
 class Flaw(NamedTuple):
@@ -91,25 +82,26 @@ class SegmentScan:
 
     def items(self) -> Iterator[Entry | Flaw]:
         """Yield lines, and flaws once a valid line follows them. chunks: the bytes from `head.start` on."""
-        salt, match, pos, carry = self.head.salt, _ENVELOPE.match, self.head.start, b""
+        salt, pos, carry = self.head.salt, self.head.start, b""
         bad: Flaw | None = None
+        seq = self.head.header.first_seq if self.head.header else 1
         for chunk in self._chunks:
             parts = (carry + chunk).split(b"\n")
             carry = parts.pop()
             for part in parts:
-                if salt is not None:
+                if salt is not None and bad is None and part.startswith(b'{"seq":%d,"ts":"' % seq):
                     crc = crc32(part[:-_TAIL], salt)
-                    if part[-_TAIL:] == b',"crc":"%08x"}' % crc and (m := match(part)) is not None:
-                        if bad is not None:
-                            yield bad
-                            bad = None
+                    if part.endswith(b',"crc":"%08x"}' % crc):
                         offset, pos = pos, pos + len(part) + 1
                         self.good_end = pos
-                        yield Entry(int(m[1]), int(m[4]), m[3], part + b"\n", crc, offset)
+                        yield seq, part, crc, offset
+                        seq += 1
                         continue
                 for item in self._odd(part + b"\n", pos, after_bad=bad is not None):
                     bad, ready = _merge(bad, item)
                     yield from ready
+                    if not isinstance(item, Flaw):
+                        seq = item[0] + 1
                 pos += len(part) + 1
             if len(carry) > MAX_SCAN_LINE:
                 gone = len(carry) - KEPT_OF_LONG
@@ -143,7 +135,7 @@ class SegmentScan:
         if crc_fits(text, salt):
             entry = _entry(text, pos)
             if entry is None:
-                return [Flaw(pos, len(line), "json")]
+                return [Flaw(pos, len(line), "json")]  # written like that: no seq to be had
             self.good_end = pos + len(line)
             return [entry, *notes]
         return self._pieces(line, pos, salt) or [self._foreign_or_bad(line, pos)]
@@ -191,7 +183,7 @@ class SegmentScan:
 
 def _merge(bad: Flaw | None, item: Entry | Flaw) -> tuple[Flaw | None, tuple[Entry | Flaw, ...]]:
     """Return the bad bytes that wait for a valid line, and what can be told now."""
-    if isinstance(item, Entry):
+    if not isinstance(item, Flaw):
         return None, (item,) if bad is None else (bad, item)
     if item.kind in HARMLESS:
         return bad, (item,)
@@ -227,17 +219,22 @@ def _last_end(line: bytes) -> list[re.Match[bytes]]:
 
 def _entry(line: bytes, offset: int) -> Entry | None:
     """Return the entry on a line whose crc fits, also where its members stand in another order."""
-    m = _ENVELOPE.match(line)
     crc = int(line[-11:-3], 16)
+    m = _ENVELOPE.match(line)
     if m is not None:
-        return Entry(int(m[1]), int(m[4]), m[3], line, crc, offset)
+        return int(m[1]), line[:-1], crc, offset
     try:
         value = json.loads(line)
-        seq, dur, kind = value["seq"], value["dur"], value["type"]
-        good = type(seq) is int and type(dur) is int and 0 < seq < 1 << 62 and isinstance(value["payload"], dict)
-        return Entry(seq, dur, json.dumps(kind)[1:-1].encode(), line, crc, offset) if good else None
+        seq, good = value["seq"], isinstance(value["payload"], dict)
     except (ValueError, RecursionError, TypeError, KeyError):
         return None
+    return (seq, line[:-1], crc, offset) if good and type(seq) is int and 0 < seq < 1 << 62 else None
+
+
+def peek(text: bytes) -> tuple[bytes, int]:
+    """Return (type as written, dur) of a line that holds, undecoded; (b"", 0) where they stand elsewhere."""
+    m = _ENVELOPE.match(text)
+    return (m[3], int(m[4])) if m is not None else (b"", 0)
 
 
 def to_record(raw: bytes) -> Record:

@@ -20,6 +20,10 @@ class Capabilities:
     multi_host: bool
 
 
+HARMLESS = frozenset({"bom", "blank", "crlf", "doubled", "newline"})
+"""Kinds of damage that cost no record: read all the same, and told only by `verify`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Damage:
     """A place in a log that does not read.
@@ -34,6 +38,11 @@ class Damage:
     bytes: int
     after_seq: int
     rot: bool = False
+
+    @property
+    def harmless(self) -> bool:
+        """Tell whether every record reads in spite of it."""
+        return self.kind in HARMLESS
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +104,7 @@ class OpenLog(Protocol):
 
         Raises:
             LogWriteFailed: nothing was appended and the log is as before.
+            ValueError, TypeError: likewise, because a payload holds what JSON has no form for (NaN).
             SessionHeld: another writer got in; nothing was appended, and no later append will be.
         """
         ...
@@ -155,6 +165,7 @@ class EventStore(Protocol):
 
         Raises:
             SessionMissing: no such session.
+            SessionReadOnly: the place cannot be read at all.
         """
         ...
 

@@ -66,9 +66,10 @@ class Appender:
         """Append all or none, with one write.
 
         Raises:
-            LogWriteFailed: nothing was appended. With `always`: or it could not be synced.
+            LogWriteFailed: nothing was appended: no room, a broken disk, a line beyond its limit. With `always`
+                also where it was appended and could not be synced.
             SessionHeld: the file is not as we left it: somebody else writes. No later append will be tried.
-            ValueError: a draft has no form as a line.
+            ValueError, TypeError: a draft holds what JSON has no form for.
         """
         if not drafts:
             return []
@@ -125,7 +126,7 @@ class Appender:
         for seq, draft in enumerate(drafts, self._last_seq + 1):
             line = encode_event(draft, seq=seq, dur=durable, salt=salt)
             if len(line) > MAX_LINE_BYTES:
-                raise ValueError(f"a {draft.type[:80]} of {len(line):,} bytes is longer than a line may be")
+                raise LogWriteFailed(f"a {draft.type[:80]} of {len(line):,} bytes is longer than a line may be")
             records.append(decode_event(line, salt))
         return records
 

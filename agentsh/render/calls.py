@@ -128,7 +128,7 @@ class Calls:
         rows = (
             [self._painter.row(Text.assemble("  ", (one_line(edit.path, 200), theme.BOLD)), width)] if named else []
         )
-        kept = fold(lines, DIFF_ROWS, DIFF_ROWS - 1) if any(lines) else []
+        kept = fold(lines, DIFF_ROWS, DIFF_ROWS) if any(lines) else []
         return rows + [self._painter.row(Text("  " + line, _diff_style(line)), width) for line in kept]
 
 

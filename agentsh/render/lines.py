@@ -199,6 +199,7 @@ LINES: dict[str, Callable[[Page, Event, Any], list[str]]] = {
     "text_queued": _nothing,
     "text_withdrawn": _nothing,
     "partial_message": _nothing,
+    "partial_output": _nothing,
     "approval_asked": _nothing,
 }
 """Every kind of fact but agent_message and those of `calls`; a test holds the table against the vocabulary."""

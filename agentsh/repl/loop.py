@@ -70,6 +70,7 @@ class Repl:
             if text is None:
                 text = await self._ask()
                 if text is None:
+                    self.code = self.code or (INTERRUPTED if self._just_interrupted() else 0)
                     return
             command = commands.find(text)
             if command is None:
@@ -82,10 +83,10 @@ class Repl:
         """Ctrl-C: clear the line, or stop the turn; a second one soon after leaves."""
         if self._prompt.ctrl_c():
             return
-        now = time.monotonic()
-        if now - self._interrupted_s < TWICE_S:
+        if self._just_interrupted():
             self._leaving, self.code = True, INTERRUPTED
-        self._interrupted_s = now
+        self._interrupted_s = time.monotonic()
+        self._prompt.after_ctrl_c(self._interrupted_s)
         self._session.interrupt()
 
     def leave(self) -> None:
@@ -132,6 +133,9 @@ class Repl:
         else:
             self._notice.extend(("notice", row) for row in outcome.rows)
             self._leaving = self._leaving or outcome.leave
+
+    def _just_interrupted(self) -> bool:
+        return time.monotonic() - self._interrupted_s < TWICE_S
 
     def _alarm(self, text: str) -> None:
         self._notice.append(("alarm", f"✗ {text}"))

@@ -88,6 +88,10 @@ class Prompt:
         if app.is_running and not app.is_done:
             app.exit(result=None)
 
+    def after_ctrl_c(self, at_s: float) -> None:
+        """Count a Ctrl-C that stopped a turn: one more at the prompt soon after it leaves."""
+        self._ctrl_c_s = at_s
+
     def ctrl_c(self) -> bool:
         """Do what Ctrl-C does at the prompt; return whether a prompt is being asked."""
         app = self._session.app

@@ -22,7 +22,7 @@ from agentsh.log.files import FileSystem, RealFiles, make_dirs
 from agentsh.log.lease import LOCK_NAME, Lease, holder_of, take
 from agentsh.log.record import Draft, Record
 from agentsh.log.recover import OpenSegment, recover
-from agentsh.log.scan import Entry, to_record
+from agentsh.log.scan import peek, to_record
 from agentsh.log.segment import OPEN_NAME, begin_segment, discard, new_header
 from agentsh.log.store import BlobStore, Capabilities, Damage, Holder, Opened, OpenLog, Recovery
 from agentsh.log.writer import Appender, Durability
@@ -35,7 +35,7 @@ _NEWER_HINT = "update agentsh to continue it; `agentsh replay` may still show it
 class JsonlStore:
     """`SESSIONS/ID/events.jsonl` with its lock and quarantine. The bytes: docs/log-format.md.
 
-    durability: see `Durability`. `read`, `entries`, `damages`, `sessions` and `holder` need no lease, change no byte
+    durability: see `Durability`. `read`, `lines`, `damages`, `sessions` and `holder` need no lease, change no byte
     and work on a log that is being written.
     """
 
@@ -79,22 +79,19 @@ class JsonlStore:
 
     def read(self, session: str, *, after_seq: int = 0) -> Iterator[Record]:
         """Yield the records beyond `after_seq` in order."""
-        return (to_record(entry.raw) for entry in self.entries(session, after_seq=after_seq))
+        return (to_record(raw) for _, raw in _until_the_end(self._scan(session), after_seq))
 
-    def entries(self, session: str, *, after_seq: int = 0) -> Iterator[Entry]:
-        """Yield (seq, type, raw line, …) beyond `after_seq`, checked but with no JSON decoded: for summaries."""
-        scan = self._scan(session)
-        return _until_the_end(scan, after_seq)
+    def lines(self, session: str, *, after_seq: int = 0) -> Iterator[tuple[int, bytes, bytes]]:
+        """Yield (seq, type as written, raw line) beyond `after_seq`, checked but not decoded: for summaries."""
+        return ((seq, peek(raw)[0], raw) for seq, raw in _until_the_end(self._scan(session), after_seq))
 
     def damages(self, session: str) -> Sequence[Damage]:
         """Return the places that do not read, a torn end among them unless somebody is writing it."""
         scan = self._scan(session)
-        try:
-            for _ in scan.entries():
-                pass
-            found, last, segment = list(scan.damages), scan.last, scan.open_segment
-        finally:
-            scan.close()
+        segment = scan.open_segment
+        for _ in _until_the_end(scan, 0):
+            pass
+        found, last = list(scan.damages), scan.last
         held = self.holder(session) is not None
         if last is not None and segment is not None and last.tail is not None and not held:
             tail = last.tail
@@ -129,7 +126,7 @@ class JsonlStore:
         except (FileNotFoundError, NotADirectoryError):
             pass
         except OSError as error:
-            raise SessionReadOnly(f"cannot look into session {session}: {error.strerror}") from error
+            raise _unreadable(session, error) from error
         raise SessionMissing(f"no session {session}")
 
     def _scan(self, session: str) -> LogScan:
@@ -137,7 +134,7 @@ class JsonlStore:
         try:
             return LogScan(self._files, directory, session)
         except OSError as error:
-            raise SessionReadOnly(f"cannot read session {session}: {error.strerror or error}") from error
+            raise _unreadable(session, error) from error
 
     def _create(self, session: str, by: str) -> "_Parts":
         if not _is_name(session):
@@ -200,8 +197,8 @@ class JsonlStore:
             if scan.newer:
                 raise LogTooNew(f"session {session} is in the newer format {scan.newer[:40]}", hint=_NEWER_HINT)
             for entry in scan.entries():
-                seqs.append(entry.seq)
-                lines.append(entry.raw)
+                seqs.append(entry[0])
+                lines.append(entry[1] + b"\n")
             if scan.conflict:
                 raise SessionReadOnly(
                     f"two programs have written session {session} at once; both are kept",
@@ -299,13 +296,19 @@ class _JsonlLog:
                 self._worker.stop()
 
 
-def _until_the_end(scan: LogScan, after_seq: int) -> Iterator[Entry]:
+def _until_the_end(scan: LogScan, after_seq: int) -> Iterator[tuple[int, bytes]]:
     try:
-        for entry in scan.entries():
-            if entry.seq > after_seq:
-                yield entry
+        for seq, text, _, _ in scan.entries():
+            if seq > after_seq:
+                yield seq, text + b"\n"
+    except OSError as error:
+        raise _unreadable(scan.session, error) from error
     finally:
         scan.close()
+
+
+def _unreadable(session: str, error: OSError) -> SessionReadOnly:
+    return SessionReadOnly(f"cannot read session {session}: {error.strerror or error}")
 
 
 def _release(lease: Lease | None) -> None:

@@ -4,13 +4,13 @@ import asyncio
 import threading
 from typing import Annotated
 
-from agentsh.base.errors import PathRefused, ToolFailed
+from agentsh.base.errors import PathRefused
 from agentsh.base.text import clean, one_line, plural
 from agentsh.ports.tool import ToolContext, ToolOutcome
 from agentsh.ports.workspace import Workspace
 from agentsh.tools.globs import matcher
 from agentsh.tools.schema import Field, tool
-from agentsh.tools.searching import Deadline, Searcher
+from agentsh.tools.searching import LINE_S, Deadline, Searcher
 from agentsh.tools.textfile import MAX_SHOWN_BYTES, decode
 
 MAX_MATCHES = 200
@@ -29,7 +29,7 @@ async def grep(
 ) -> ToolOutcome:
     """Search text files line by line; gives path:line:text. Ignored and binary files are left out.
 
-    At most 200 matching lines, 10 s, 4 MB a file.
+    At most 200 lines, 10 s; files of 4 MB, lines of 4,000 characters.
     """
     stop = threading.Event()
     search = _Search(ctx.workspace, Searcher(pattern, ignore_case=ignore_case), Deadline(LIMIT_S, stop))
@@ -37,7 +37,8 @@ async def grep(
     try:
         await asyncio.shield(work)
     except asyncio.CancelledError:
-        stop.set()
+        stop.set()  # the thread ends within a second, by itself; it only reads
+        work.add_done_callback(lambda done: done.cancelled() or done.exception())
         raise
     return search.outcome(pattern)
 
@@ -73,7 +74,7 @@ class _Search:
                 if self.stopped:
                     return
         except TimeoutError:
-            self.stopped = f"the time limit of {LIMIT_S:g} s"
+            self.stopped = f"the time limit of {LIMIT_S:g} s, {LINE_S:g} s for one line"
 
     def _file(self, path: str) -> None:
         try:
@@ -107,7 +108,7 @@ class _Search:
 
     def outcome(self, pattern: str) -> ToolOutcome:
         """Return what was found, and whether that is all."""
-        found = plural(len(self._lines), "match").replace("matchs", "matches")
+        found = f"{len(self._lines)} {'match' if len(self._lines) == 1 else 'matches'}"
         summary = f"grep {one_line(pattern, 80)} · {found} in {plural(self._files, 'file')}"
         text = list(self._lines) or [f"[no match in {plural(self._looked_at, 'file')}]"]
         if self.stopped:
@@ -121,6 +122,3 @@ class _Search:
 def _cut(line: str) -> str:
     line = clean(line)
     return line if len(line) <= MAX_LINE_CHARS else line[:MAX_LINE_CHARS] + "…"
-
-
-__all__ = ["TOOL", "ToolFailed"]

@@ -24,7 +24,7 @@ def list_(
     """
     # A model that knows one argument only writes the pattern into the path.
     if glob is None and any(c in path for c in "*?[{") and not ctx.workspace.exists(path):
-        path, glob = ".", path
+        path, glob = ".", ctx.workspace.relative(path)
     name = ctx.workspace.relative(path or ".")
     if glob is None:
         entries = ctx.workspace.entries(name)

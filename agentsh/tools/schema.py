@@ -104,7 +104,7 @@ class SchemaTool:
             return f"{field!r} is missing"
         if kind == "extra_forbidden":
             near = difflib.get_close_matches(field, self._model.model_fields, 1)
-            return f"there is no argument {one_line(field, 40)!r}" + (f", did you mean {near[0]!r}?" if near else "")
+            return f"there is no argument {one_line(field, 40)!r}" + (f" (did you mean {near[0]!r}?)" if near else "")
         return f"{field!r}: {message[:1].lower()}{message[1:]}, not {one_line(_json(given), 60)}"
 
     def _signature(self) -> str:

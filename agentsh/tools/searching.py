@@ -14,6 +14,8 @@ MAX_WEIGHT = 100_000
 more memory than there is."""
 MAX_SEARCHED_CHARS = 4_000
 """Of a line; minified files have lines of megabytes."""
+LINE_S = 1.0
+"""For one line: a pattern that takes longer would take for ever."""
 _PREFILTER_S = 0.25
 
 # With these a pattern can match a line by itself but not the same line inside a text, so that no file may be skipped.
@@ -83,7 +85,8 @@ class Searcher:
         if not self._anywhere_in(text, deadline):
             return
         for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
-            if self._pattern.search(line[:MAX_SEARCHED_CHARS], timeout=deadline.left_s(), concurrent=True):
+            timeout_s = min(deadline.left_s(), LINE_S)
+            if self._pattern.search(line[:MAX_SEARCHED_CHARS], timeout=timeout_s, concurrent=True):
                 yield number, line
 
     def _anywhere_in(self, text: str, deadline: Deadline) -> bool:
@@ -111,8 +114,7 @@ def weight(pattern: str) -> int:
             inner = sum(stack.pop())
             stack[-1] = [sum(stack[-1]), inner + 1]
         elif c == "{" and (repeat := re.match(r"(\d*)(?:,(\d*))?\}", pattern[i:])):
-            counts = [int(n) for n in repeat.groups() if n and len(n) < 10] or [1]
-            top[1] *= max(*counts, 1)
+            top[1] *= max([int(n[:9]) for n in repeat.groups() if n] + [1])
             i += repeat.end()
         else:
             if c == "\\":

@@ -23,7 +23,7 @@ from agentsh.ports.workspace import ProcessResult
 from agentsh.workspace import strays
 from agentsh.workspace.capture import Capture, Preview
 from agentsh.workspace.environ import RUN_MARK
-from agentsh.workspace.strays import kill_marked, started
+from agentsh.workspace.strays import Birth, kill_marked
 
 TERM_GRACE_S = 1.0
 """From SIGTERM to SIGKILL at the time limit."""
@@ -144,7 +144,7 @@ async def run_shell(
 async def supervise(
     argv: Sequence[str],
     *,
-    cwd: str,
+    cwd: str | None,
     environment: Mapping[str, str],
     stdin: int,
     sinks: Sequence[Sink],
@@ -152,9 +152,10 @@ async def supervise(
 ) -> Ended:
     """Run a program in a session and process group of its own until its direct child has ended.
 
-    sinks: one for stdout and stderr together, or one for each. At the time limit the group gets SIGTERM, a second
-    later SIGKILL. Whatever descendants are left then are killed, those too that left the group but not the mark in
-    their environment. Cancellation does the same, faster, and is passed on afterwards.
+    cwd: None for the current directory. sinks: one for stdout and stderr together, or one for each.
+    At the time limit the group gets SIGTERM, a second later SIGKILL. Whatever descendants are left then are killed,
+    those too that left the group but not the mark in their environment. Cancellation does the same, faster, and is
+    passed on afterwards.
 
     Raises:
         ToolFailed: it could not be started.
@@ -188,7 +189,7 @@ def _shell() -> str:
 
 
 def _spawn(
-    argv: Sequence[str], cwd: str, environment: Mapping[str, str], stdin: int, sinks: Sequence[Sink]
+    argv: Sequence[str], cwd: str | None, environment: Mapping[str, str], stdin: int, sinks: Sequence[Sink]
 ) -> "subprocess.Popen[bytes]":
     ends: list[int] = []
     try:
@@ -205,12 +206,12 @@ def _spawn(
             os.close(end)
 
 
-def _why(error: OSError | ValueError, cwd: str) -> str:
+def _why(error: OSError | ValueError, cwd: str | None) -> str:
     if not isinstance(error, OSError):
         return "it holds a character that no command line can hold"
     if error.errno == errno.E2BIG:
         return "it is too long; put it into a file and run that"
-    if isinstance(error, FileNotFoundError) and not os.path.isdir(cwd):
+    if cwd is not None and isinstance(error, FileNotFoundError) and not os.path.isdir(cwd):
         return "the workspace directory is gone"
     return f"{error.filename or 'the system'}: {(error.strerror or 'refused').lower()}"
 
@@ -223,7 +224,7 @@ class _Child:
         self.exit: int | None = None
         self._process = process
         self._mark = mark
-        self._since = started(process.pid)
+        self._birth = Birth.of(process.pid)
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Task[None] | None = None
         self._pidfd = -1
@@ -250,7 +251,7 @@ class _Child:
             os.close(self._pidfd)
             self._pidfd = -1
         # By the mark first: it tells the living from those that ended just now and wait to be reaped by init.
-        left = kill_marked(RUN_MARK, self._mark, after=self._since) > 0
+        left = kill_marked(RUN_MARK, self._mark, self._birth) > 0
         grouped = self._signal(signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):  # only a process that hangs in the kernel does not die of SIGKILL
             self.exit = self._process.wait(timeout=_KILLED_S)

@@ -9,8 +9,8 @@ from email.message import Message as Headers
 from typing import Any
 
 import anyio
-import httpx2  # noqa: TID253 - the test goes through its classes
-import openai  # noqa: TID253 - the test goes through its classes
+import httpx2
+import openai
 import pytest
 
 from agentsh.base.errors import (

@@ -13,7 +13,7 @@ from agentsh.engine.bus import Bus
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
 from agentsh.engine.open import begin
-from agentsh.engine.session import Parts, Session
+from agentsh.engine.session import Chosen, Parts, Session
 from agentsh.engine.step import ModelStep, Price, StepSettings
 from agentsh.engine.tool_runner import ToolRunner
 from agentsh.engine.turn import Limits, Turn
@@ -56,9 +56,9 @@ class EchoModel(ScriptedModel):
         if text is None:
             lines = said.count("\n") + 1
             text = f"You said {lines} lines." if lines > 1 else f"You said: {said}"
-        for n in range(0, len(text), 7):
-            yield TextDelta(text[n : n + 7])
-            await asyncio.sleep(0.004)
+        for n in range(0, len(text), 13):
+            yield TextDelta(text[n : n + 13])
+            await asyncio.sleep(0.002)
         yield Reply(text, None, (), "stop", None, "echo")
 
 
@@ -88,10 +88,17 @@ async def main() -> int:
     io = ReplIO(screen, Path(history) if history else None, ("echo", "other"), colour=colour)
     journal = Journal(log, state, bus, clock)
     workspace, model = cast(Workspace, NoWorkspace()), EchoModel()
-    gate = Gate(journal, workspace, (), TerminalApprover(io), preapproved=False)
+    gate = Gate(journal, workspace, (), TerminalApprover(io), preapproved=lambda state: False)
     runner = ToolRunner(journal, tools(), workspace, gate, (), texts, clock)
-    step = ModelStep(journal, model, texts, ByteEstimate(), StepSettings(100_000, Price(1, 1, 1)), clock)
-    session = Session(Parts(log, journal, Turn(journal, step, runner, Limits(), clock), gate, model))
+    settings = StepSettings(100_000, Price(1, 1, 1))
+    step = ModelStep(journal, model, texts, ByteEstimate(), settings, clock)
+
+    def choose(name: str) -> Chosen:
+        return Chosen(name, {}, model, settings)
+
+    session = Session(
+        Parts(log, journal, Turn(journal, step, runner, Limits(), clock), step, gate, model, choose)
+    )
     place = WorkspaceOrigin(kind="empty", origin=None, base=None)
     init = SessionInit(id=ID, title=None, cwd="/x", project="x", model="echo", mode="ask", workspace=place)
     await begin(journal, init, EnvironmentChanged(system_prompt="You are a test.", tools="[]", instructions=()))

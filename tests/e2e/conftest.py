@@ -1,0 +1,31 @@
+"""Fixtures: a user with nothing configured, and one who points at a scripted server."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentsh.testing.server import ScriptedServer
+from tests.e2e.harness import Shell
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    cwd = tmp_path / "project"
+    cwd.mkdir()
+    return Shell(tmp_path / "user" / ".agentsh", cwd)
+
+
+@pytest.fixture
+def serve(shell: Shell) -> Iterator[Callable[..., ScriptedServer]]:
+    """Start a scripted server and point the user at it."""
+    with ExitStack() as stack:
+
+        def start(*script: Any, **options: Any) -> ScriptedServer:
+            server = stack.enter_context(ScriptedServer(script, **options))
+            shell.base_url = server.base_url
+            return server
+
+        yield start

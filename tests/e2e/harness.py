@@ -1,0 +1,103 @@
+"""Drives the installed `agentsh` command as a process, as a user's shell would."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+COMMAND = Path(sys.executable).parent / "agentsh"
+
+
+@dataclass
+class Done:
+    """How a run ended."""
+
+    code: int
+    out: bytes
+    err: str
+    seconds: float
+
+    @property
+    def text(self) -> str:
+        return self.out.decode()
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@dataclass
+class Shell:
+    """A user with a home of sessions and a directory to stand in."""
+
+    home: Path
+    cwd: Path
+    base_url: str | None = None
+
+    def env(self, **more: str) -> dict[str, str]:
+        keep = {
+            k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "AGENTSH_", "NO_COLOR", "COLUMNS"))
+        }
+        env = {**keep, "HOME": str(self.home.parent), "AGENTSH_HOME": str(self.home), "AGENTSH_MODEL": "scripted"}
+        if self.base_url:
+            env |= {"OPENAI_BASE_URL": self.base_url, "OPENAI_API_KEY": "sk-test"}
+        return {**env, **more}
+
+    def run(self, *args: str, stdin: bytes = b"", timeout_s: float = 50, **env: str) -> Done:
+        start = time.monotonic()
+        done = subprocess.run(
+            [COMMAND, *args],
+            cwd=self.cwd,
+            env=self.env(**env),
+            input=stdin,
+            capture_output=True,
+            timeout=timeout_s,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout, done.stderr.decode(), time.monotonic() - start)
+
+    def start(self, *args: str, **env: str) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            [COMMAND, *args],
+            cwd=self.cwd,
+            env=self.env(**env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    @property
+    def ids(self) -> list[str]:
+        return sorted(p.name for p in (self.home / "sessions").iterdir()) if (self.home / "sessions").is_dir() else []
+
+    def log(self, session: str | None = None) -> Path:
+        return self.home / "sessions" / (session or self.ids[-1]) / "events.jsonl"
+
+    def events(self, session: str | None = None) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log(session).read_bytes().splitlines()[1:]]
+
+    def workspace(self, session: str | None = None) -> Path:
+        return self.home / "workspaces" / (session or self.ids[-1])
+
+
+def of_type(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [e["payload"] for e in events if e["type"] == kind]
+
+
+def stop(process: "subprocess.Popen[bytes]", number: int = signal.SIGKILL) -> tuple[int, bytes, bytes]:
+    """Send a signal and collect what the process said."""
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    return process.returncode, out, err
+
+
+def wait_for(condition: Any, seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.02)

@@ -1,0 +1,212 @@
+"""The loop in a real pseudo terminal."""
+
+import os
+import re
+import signal
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.repl.pty import Terminal
+
+STATUS = "20261129-k3v9qd"
+
+
+def ready(t: Terminal, turns: int) -> None:
+    """Wait until this many turns are done and the prompt is there again."""
+    t.wait(lambda: len(re.findall(r"^— \d+ step", t.page, re.M)) == turns and t.lines_end_in_prompt())
+
+
+class Talk(Terminal):
+    def lines_end_in_prompt(self) -> bool:
+        return bool(re.search(r"\n› ?\n[^\n]*" + STATUS + r"$", self.page))
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_type_stream_exit(columns: int) -> None:
+    with Talk(columns) as t:
+        t.type("hello\r")
+        ready(t, 1)
+        assert t.count("› hello") == 1
+        assert t.count("You said: hello") == 1
+        t.type("long\r")
+        ready(t, 2)
+        for n in range(60):
+            assert t.count(f"Marker {n:03}") == 1
+        assert t.page.count("›") == 3  # two messages and one prompt: never doubled
+        t.type("/exit\r")
+        assert t.ended() == 0
+        assert t.restored
+        assert STATUS not in t.page[t.page.rindex("— 1 step") :]  # the live region is gone
+
+
+def test_commands_are_shown_and_gone() -> None:
+    with Talk() as t:
+        t.type("/help\r")
+        t.wait(lambda: t.count("/model [NAME]") == 1)
+        t.type("/hepl\r")
+        t.wait(lambda: t.count("did you mean /help?") == 1)
+        assert t.count("/model [NAME]") == 0
+        t.type("/model other\r")
+        t.wait(lambda: t.count("— model: other —") == 1)
+        t.type("/status\r")
+        t.wait(lambda: "model      other" in t.page)
+        t.type("/etc/hosts is a path\r")
+        ready(t, 1)
+        assert t.count("You said: /etc/hosts is a path") == 1
+        assert "model      other" not in t.page
+
+
+def test_ctrl_c_stops_a_turn_then_clears_then_leaves() -> None:
+    with Talk() as t:
+        t.type("sleep\r")
+        t.wait(lambda: "tick" in t.page and "running" in t.page)
+        t.type("\x03")
+        ready(t, 1)
+        assert "● sleep x  interrupted" in t.page
+        assert "tick" not in t.page.replace("tick 0", "")[: t.page.index("●")]
+        t.type("half a line\x03")
+        t.wait(lambda: "half a line" not in t.page and "Ctrl-C again to leave" in t.page)
+        t.type("\x1b[A")  # Up: nothing typed is lost
+        t.wait(lambda: "› half a line" in t.page)
+        t.type("\x03\x03\x03")
+        assert t.ended() == 0
+        assert t.restored
+
+
+def test_ctrl_c_twice_during_a_turn_leaves() -> None:
+    with Talk() as t:
+        t.type("sleep\r")
+        t.wait(lambda: "running" in t.page)
+        t.type("\x03")
+        t.look(0.1)  # the kernel makes one signal of two in the same moment
+        t.type("\x03")
+        assert t.ended() == 130
+        assert t.restored
+        assert "■ interrupted" in t.page
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("busy", [True, False])
+def test_signals_end_it_cleanly(number: signal.Signals, busy: bool) -> None:
+    with Talk() as t:
+        if busy:
+            t.type("sleep\r")
+            t.wait(lambda: "running" in t.page)
+        t.signal(number)
+        assert t.ended() == 130
+        assert t.restored
+
+
+def test_ctrl_d_leaves() -> None:
+    with Talk() as t:
+        t.type("\x04")
+        assert t.ended() == 0
+        assert t.restored
+
+
+def test_new_lines_by_key() -> None:
+    with Talk() as t:
+        t.type("one\x1b\rtwo\nthree\r")
+        ready(t, 1)
+        assert "› one\n  two\n  three\n" in t.page
+        assert "You said 3 lines." in t.page
+
+
+def test_a_paste_of_5000_lines_arrives_whole() -> None:
+    with Talk() as t:
+        t.paste("\n".join(f"pasted line {n}" for n in range(5_000)))
+        t.wait(lambda: "pasted line 4999" in t.page)
+        t.type("\r")
+        ready(t, 1)
+        assert "You said 5000 lines." in t.page
+        assert "pasted line 0\n" in t.page
+        assert t.count("… 4,940 more lines") == 1
+
+
+def test_a_lost_end_of_paste_recovers() -> None:
+    with Talk() as t:
+        t.type("\x1b[200~abc")
+        t.wait(lambda: "› abc" in t.page, 2.5)
+        t.type("def\r")
+        ready(t, 1)
+        assert "You said: abcdef" in t.page
+
+
+def test_typing_into_a_lost_paste_recovers_too() -> None:
+    with Talk() as t:
+        t.type("\x1b[200~abc")
+        for key in "defghijklmnop":
+            t.type(key)
+            t.look(0.15)
+        t.wait(lambda: "› abcdef" in t.page, 1.0)
+
+
+def test_an_approval_is_asked_and_answered_by_key() -> None:
+    with Talk() as t:
+        t.type("touch\r")
+        t.wait(lambda: "e  no, and say why" in t.page or "no, and say why" in t.page)
+        assert "? touch x" in t.page
+        t.type("e")
+        t.wait(lambda: "no, because:" in t.page)
+        t.type("not today\r")
+        ready(t, 1)
+        assert "✗ refused: not today" in t.page
+        assert "? touch" not in t.page
+        t.type("touch\r")
+        t.wait(lambda: "? touch x" in t.page)
+        t.type("y")
+        ready(t, 2)
+        assert "✓ approved" in t.page
+        assert "\x1b]52" not in t.raw
+        t.type("touch\r")
+        t.wait(lambda: "? touch x" in t.page)
+        t.type("\x03")
+        ready(t, 3)
+        assert "■ interrupted" in t.page
+
+
+def test_keys_typed_during_a_turn_do_not_answer_a_question() -> None:
+    with Talk() as t:
+        t.type("touch\ryes please")
+        t.wait(lambda: "? touch x" in t.page)
+        t.look(0.3)
+        assert "? touch x" in t.page
+        t.type("n")
+        t.wait(lambda: "› yes please" in t.page)
+
+
+def test_history_is_kept_private_and_tolerates_garbage(tmp_path: Path) -> None:
+    file = tmp_path / "history"
+    file.write_bytes(b'"older"\n\xff\xfe garbage\n"\\ud800 lone"\n[1, 2]\n{"a\n')
+    with Talk(TALK_HISTORY=str(file)) as t:
+        t.type_bytes(b"byte \xff\xc3 end\r")
+        ready(t, 1)
+        t.type("\x1b[A\x1b[A\x1b[A")
+        t.wait(lambda: "› older" in t.page)
+        t.type("\x03/exit\r")
+        assert t.ended() == 0
+    assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
+
+
+def test_the_window_changes_while_text_streams() -> None:
+    with Talk(80) as t:
+        t.type("long\r")
+        t.wait(lambda: "Marker 003" in t.page)
+        for columns in (60, 100, 45, 80, 70, 120, 80):
+            t.resize(columns, 24)
+            t.look(0.1)
+        ready(t, 1)
+        for n in range(8, 60):
+            assert t.raw.count(f"Marker {n:03}") >= 1
+        t.type("/exit\r")
+        assert t.ended() == 0
+        assert t.restored
+
+
+def test_no_colour() -> None:
+    with Talk(NO_COLOR="1") as t:
+        t.type("long\r")
+        ready(t, 1)
+        assert not re.search(r"\x1b\[(3[0-7]|9[0-7]|38|48)", t.raw)

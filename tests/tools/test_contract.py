@@ -1,0 +1,76 @@
+"""Every tool keeps the contract."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from agentsh.app.wiring import TOOLS, load
+from agentsh.ports.tool import Tool
+from agentsh.testing.tool_contract import ToolContract
+
+
+class _Named(ToolContract):
+    name = ""
+
+    @pytest.fixture
+    def tool(self) -> Tool:
+        found: Tool = load(TOOLS[self.name])
+        assert found.spec.name == self.name
+        return found
+
+
+class TestRead(_Named):
+    name = "read"
+
+    @pytest.fixture
+    def good_arguments(self) -> Mapping[str, Any]:
+        return {"path": "a.txt", "offset": 2, "limit": 1}
+
+
+class TestList(_Named):
+    name = "list"
+
+    @pytest.fixture
+    def good_arguments(self) -> Mapping[str, Any]:
+        return {"path": ".", "glob": "*.txt"}
+
+
+class TestGrep(_Named):
+    name = "grep"
+
+    @pytest.fixture
+    def good_arguments(self) -> Mapping[str, Any]:
+        return {"pattern": "t[wh]", "path": ".", "glob": "*.txt", "ignore_case": True}
+
+
+class TestWrite(_Named):
+    name = "write"
+
+    @pytest.fixture
+    def good_arguments(self) -> Mapping[str, Any]:
+        return {"path": "new/b.txt", "content": "x\n"}
+
+
+class TestEdit(_Named):
+    name = "edit"
+
+    @pytest.fixture
+    def good_arguments(self) -> Mapping[str, Any]:
+        return {"path": "a.txt", "old": "two", "new": "2", "replace_all": False}
+
+
+class TestShell(_Named):
+    name = "shell"
+
+    @pytest.fixture
+    def good_arguments(self) -> Mapping[str, Any]:
+        return {"command": "echo hi", "timeout_s": 20}
+
+    def slow_arguments(self, good: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"command": "sleep 300 & (setsid sleep 300 &) ; sleep 300", "timeout_s": 20}
+
+
+def test_every_tool_is_here() -> None:
+    tested = {c.name for c in _Named.__subclasses__()}
+    assert tested == set(TOOLS)
