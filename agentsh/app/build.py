@@ -1,5 +1,6 @@
 """The composition root: settings and names in, a running session out."""
 
+import asyncio
 import json
 import os
 import platform
@@ -166,8 +167,11 @@ async def resume_session(
         SessionHeld, SessionReadOnly, SessionMissing: as the store says.
         WorkspaceError: the workspace is gone, and no other was given.
     """
+    from agentsh.workspace.strays import kill_session
+
     opened = await event_store(home, settings).open(session)
     try:
+        await asyncio.to_thread(kill_session, session)  # what a killed agentsh left running must not go on beside us
         events, state = past(opened)
         root = directory or Path(state.workspace_path or home.workspaces / session)
         if not root.is_dir():

@@ -27,23 +27,46 @@ class Output:
     json: bool
 
 
-def screens(output: Output, home: Home) -> Screens:
+class Interruption:
+    """What SIGINT, SIGTERM and SIGHUP do, from before there is a session: the turn ends, and the log says so."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._session: Session | None = None
+
+    def install(self) -> None:
+        """Take the signals of this process; call it on the event loop."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self.request)
+
+    def watch(self, session: Session) -> None:
+        """From here on it is this session that is interrupted."""
+        self._session = session
+
+    def request(self) -> None:
+        """Interrupt what runs, or what is about to."""
+        self.requested = True
+        if self._session is not None:
+            self._session.interrupt()
+
+
+def screens(output: Output, home: Home, interruption: Interruption) -> Screens:
     """Return what watches a headless run: the answer or the events on stdout, progress on stderr."""
     from agentsh.app.build import blob_store
 
+    def gone(renderer: Renderer, error: Exception) -> None:
+        """Whoever reads our output has left: stop as a signal would, so that all is recorded and closed."""
+        if isinstance(error, BrokenPipeError):
+            interruption.request()
+        else:
+            print(f"agentsh: the output failed and is off: {error}", file=sys.stderr)
+
     texts = BlobTexts(blob_store(home))
     if not output.json:
-        return Screens((load(RENDERERS["final"])(sys.stdout, sys.stderr, texts),), on_failure=_gone)
+        return Screens((load(RENDERERS["final"])(sys.stdout, sys.stderr, texts),), on_failure=gone)
     notices = load(RENDERERS["final"])(io.StringIO(), sys.stderr, texts)
-    return Screens((load(RENDERERS["json"])(sys.stdout.buffer), notices), on_failure=_gone)
-
-
-def _gone(renderer: Renderer, error: Exception) -> None:
-    """Whoever reads our output has left: stop as a signal would, so that all is recorded and closed."""
-    if isinstance(error, BrokenPipeError):
-        signal.raise_signal(signal.SIGTERM)
-    else:
-        print(f"agentsh: the output failed and is off: {error}", file=sys.stderr)
+    return Screens((load(RENDERERS["json"])(sys.stdout.buffer), notices), on_failure=gone)
 
 
 def piped_prompt(prompt: str | None) -> str | None:
@@ -73,18 +96,13 @@ def _has_input() -> bool:
     return stat.S_ISFIFO(mode) and bool(select.select([0], [], [], 0.2)[0])
 
 
-def install_signals(session: Session) -> None:
-    """Let SIGINT, SIGTERM and SIGHUP interrupt the turn; the log then says so and the lease is given back."""
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, session.interrupt)
-
-
-async def run_once(running: Running, prompt: str) -> int:
+async def run_once(running: Running, prompt: str, interruption: Interruption) -> int:
     """Run one turn and close the session; return the exit code."""
     session = running.session
-    install_signals(session)
+    interruption.watch(session)
     try:
+        if interruption.requested:
+            return EXIT_INTERRUPTED
         outcome = await session.submit(prompt)
     finally:
         await session.close()

@@ -116,9 +116,17 @@ def _cells(row: Row, now_ns: int, wide: bool) -> list[str]:
         title,
     ]
     if wide:
-        path = s.get("workspace_path") or str(row.place.home.workspaces / row.place.id)
-        cells.append(clean(f"{s.get('workspace') or '?'} {_short(path)}"))
+        cells.append(clean(_workspace(row)))
     return cells
+
+
+def _workspace(row: Row) -> str:
+    """What a workspace was made of; where it is, only if that is not the usual place."""
+    s = row.summary
+    kind, path, origin = s.get("workspace"), s.get("workspace_path"), s.get("origin")
+    if path:
+        return f"{kind or '?'} {_short(path)}"
+    return f"{kind} of {_short(origin)}" if kind == "copy" and origin else kind or "?"
 
 
 def _short(path: str) -> str:

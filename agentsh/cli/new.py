@@ -135,8 +135,10 @@ async def _run(
         options.max_cost_usd if options.max_cost_usd is not None else settings.session.max_cost_usd,
     )
     mode = cast(Mode, options.mode or settings.session.mode)
+    interruption = headless.Interruption()
     if alone:
-        screens = headless.screens(headless.Output(options.json), homes.write)
+        interruption.install()
+        screens = headless.screens(headless.Output(options.json), homes.write, interruption)
         terminal = None
     else:
         from agentsh.cli.terminal import Terminal
@@ -150,5 +152,5 @@ async def _run(
     if options.tags:
         await running.session.tag(options.tags)
     if terminal is None:
-        return await headless.run_once(running, headless.need_prompt(prompt))
+        return await headless.run_once(running, headless.need_prompt(prompt), interruption)
     return await terminal.run(running, prompt)

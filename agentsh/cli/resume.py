@@ -72,8 +72,10 @@ async def _run(
     options: ResumeOptions, place: Place, settings: Settings, directory: Path | None, prompt: str | None, alone: bool
 ) -> int:
     terminal = None
+    interruption = headless.Interruption()
     if alone:
-        screens = headless.screens(headless.Output(options.json), place.home)
+        interruption.install()
+        screens = headless.screens(headless.Output(options.json), place.home, interruption)
     else:
         from agentsh.cli.terminal import Terminal
 
@@ -98,5 +100,5 @@ async def _run(
     if options.mode:
         await running.session.set_mode(cast(Mode, options.mode))
     if terminal is None:
-        return await headless.run_once(running, headless.need_prompt(prompt))
+        return await headless.run_once(running, headless.need_prompt(prompt), interruption)
     return await terminal.run(running, prompt)

@@ -33,7 +33,7 @@ def summarise(records: Iterable[Record]) -> dict[str, Any]:
     """
     s: dict[str, Any] = {
         "version": VERSION, "title": None, "created": None, "updated": None, "cwd": None, "project": None,
-        "model": None, "mode": None, "workspace": None, "workspace_path": None, "tags": [], "turns": 0,
+        "model": None, "mode": None, "workspace": None, "workspace_path": None, "origin": None, "tags": [], "turns": 0,
         "prompt_tokens": 0, "cached_tokens": 0, "completion_tokens": 0, "cost_usd": None, "open_turn": False,
         "last_seq": 0,
     }  # fmt: skip
@@ -54,6 +54,7 @@ def _init(s: dict[str, Any], record: Record, payload: Mapping[str, Any]) -> None
     if isinstance(workspace, dict):
         s["workspace"] = _text(workspace.get("kind"))
         s["workspace_path"] = _text(workspace.get("path"))
+        s["origin"] = _text(workspace.get("origin"))
 
 
 def _user(s: dict[str, Any], record: Record, payload: Mapping[str, Any]) -> None:

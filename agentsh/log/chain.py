@@ -128,8 +128,8 @@ class LogScan:
         where = f"{segment.name}:{flaw.offset}"
         after = max(self._held, default=self.last_seq)
         self.damages.append(Damage(where, flaw.kind, flaw.bytes, after))
-        guess = flaw.bytes // SHORTEST_RECORD if flaw.kind in ("nul", "garbage") else 0
-        self._lost_lines += max(flaw.lines, guess)
+        if flaw.lines:
+            self._lost_lines += max(flaw.lines, flaw.bytes // SHORTEST_RECORD)
 
     def _out_of_order(self, segment: Segment, entry: Entry, salt: int) -> Iterator[Entry]:
         seq, text, _, offset = entry
@@ -230,8 +230,7 @@ def _unchanged(files: FileSystem, directory: str, names: list[str], found: list[
 def _opened(files: FileSystem, directory: str, name: str, ordinal: int) -> Segment:
     fd = files.open(os.path.join(directory, name), READ)
     try:
-        data = _first_bytes(files, fd)
-        head = read_head(data)
+        data, head = _read_head(files, fd)
         if name == OPEN_NAME and head.header is not None:
             ordinal = max(ordinal, head.header.ordinal)
         return Segment(name, fd, files.fstat(fd).inode, ordinal, head, None, None, False, _supersedes(data, head))
@@ -248,12 +247,14 @@ def _supersedes(data: bytes, head: Head) -> int | None:
     return next((line[0] for line in lines if not isinstance(line, Flaw)), None)
 
 
-def _first_bytes(files: FileSystem, fd: int) -> bytes:
-    """Return the first line, which is enough where it is in order, else as much as solving the salt may take."""
+def _read_head(files: FileSystem, fd: int) -> tuple[bytes, Head]:
+    """Return the first bytes and what they say; more of them where the header is damaged and its salt is wanted."""
     data = files.read(fd, 4096, 0)
-    if read_head(data).intact:
-        return data
-    return b"".join(chunks(files, fd, 0, HEAD_BYTES))
+    head = read_head(data)
+    if not head.intact and len(data) == 4096:
+        data = b"".join(chunks(files, fd, 0, HEAD_BYTES))
+        head = read_head(data)
+    return data, head
 
 
 def _ruled(found: list[Segment]) -> list[Segment]:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from zlib import crc32
 
 from agentsh.log.frame import BadLine, crc_fits, decode_header, header_format
 from agentsh.log.record import FORMAT, Header
@@ -81,8 +80,8 @@ def _without_header(data: bytes, start: int, line_end: int, flaws: list[Flaw]) -
         if head.header is not None:
             return head
     for text in lines:
-        if crc32(text[:-19], first[0]) == int(text[-11:-3], 16) if _END.search(text[-20:]) else False:
-            return _solved(data, start, line_end, first[0], flaws) if _is_event(text) else None
+        if _is_event(text) and (alone := salt_votes([text])):
+            return _solved(data, start, line_end, alone[0][0], flaws)
     return None
 
 

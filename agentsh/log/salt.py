@@ -7,8 +7,6 @@ A second line that gives the same value confirms it.
 
 import re
 from collections import Counter
-from functools import reduce
-from operator import xor
 from zlib import crc32
 
 from agentsh.log.frame import CRC_TAIL, BadLine, decode_header
@@ -67,23 +65,35 @@ def mend_header(damaged: bytes, salt: int) -> Header | None:
         return _header(damaged)
     # One wrong byte changes the crc by a value that depends only on its place and on the bits that differ.
     wanted = crc32(damaged) ^ salt
-    nothing = crc32(bytes(len(damaged)))
-    images = [[_image(len(damaged), place, bit) ^ nothing for bit in range(8)] for place in range(len(damaged))]
-    by_weight = sorted(range(1, 256), key=int.bit_count)  # one flipped bit is the likeliest
-    for bits in by_weight:
-        chosen = [bit for bit in range(8) if bits >> bit & 1]
-        for place, of_place in enumerate(images):
-            if reduce(xor, [of_place[bit] for bit in chosen]) == wanted:
+    for place, images in enumerate(_images(len(damaged))):
+        low = {_sum(images[:4], bits): bits for bits in range(16)}
+        for bits in range(16):
+            other = low.get(_sum(images[4:], bits) ^ wanted)
+            if other is not None:
                 mended = bytearray(damaged)
-                mended[place] ^= bits
+                mended[place] ^= bits << 4 | other
                 header = _header(bytes(mended))
                 if header is not None:
                     return header
     return None
 
 
-def _image(length: int, place: int, bit: int) -> int:
-    return crc32(bytes(length - place - 1), crc32(bytes([1 << bit]), crc32(bytes(place))))
+def _sum(images: list[int], bits: int) -> int:
+    """Return what several flipped bits of one byte do together."""
+    total = 0
+    for bit, image in enumerate(images):
+        if bits >> bit & 1:
+            total ^= image
+    return total
+
+
+def _images(length: int) -> list[list[int]]:
+    """Return by how much each bit of each byte changes the crc of `length` bytes."""
+    blank = crc32(b"\0")
+    backwards = [[crc32(bytes([1 << bit])) ^ blank for bit in range(8)]]
+    while len(backwards) < length:
+        backwards.append([crc32(b"\0", image) ^ blank for image in backwards[-1]])
+    return backwards[::-1]
 
 
 def _header(line: bytes) -> Header | None:

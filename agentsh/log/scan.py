@@ -155,6 +155,8 @@ class SegmentScan:
                     continue
                 if start > done:
                     found.append(Flaw(pos + done, start - done, "glued"))
+                elif found:
+                    found.append(Flaw(pos + done, 0, "newline", 0))
                 found.append(entry)
                 done = end.end()
                 self.good_end = pos + done

@@ -46,9 +46,10 @@ def next_move(messages: Sequence[dict[str, Any]]) -> Move:
     try:
         move = next(plan)
         for names, results in _steps(since):
-            if names != [name for name, _ in move.calls]:
+            if names != [name for name, _ in move.calls[: len(names)]]:
                 return Move(f"{SCRIPTED}\nWhat happened so far is in none of my scripts, so I stop here.\n{HELP}")
-            move = plan.send(results)
+            # A crash may have kept the reply and only the first of its calls.
+            move = plan.send(results + [DID_NOT_RUN] * (len(move.calls) - len(names)))
     except StopIteration as end:
         return Move(_last_words(end.value))
     except Stopped as stop:

@@ -36,33 +36,35 @@ OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_erro
 QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 
 # Facts behind each line: what these servers answer when a request is longer than the context.
-_OVERFLOW = re.compile(
-    "|".join(
-        (
-            r"maximum (?:context|prompt|model) length",  # OpenAI, vLLM, DeepSeek, OpenRouter, xAI
-            r"exceeds? (?:the |this model's )?(?:\w+ )?context (?:size|window|length)",  # OpenAI, llama.cpp
-            r"context (?:size|window|length)(?: has been| limit)? exceed",  # llama.cpp, LM Studio, MiniMax
-            r"context (?:the )?overflows|n_keep.{0,40}n_ctx",  # LM Studio
-            r"(?:longer|greater|larger) than the (?:model's )?context length",  # SGLang, LM Studio
-            r"(?:prompt|input)(?: \([^)]*\))? is too long",  # Anthropic, Bedrock, vLLM
-            r"input (?:token count|length).{0,40}exceed",  # Google, Ollama, SGLang
-            r"token count.{0,40}exceeds the limit|exceeded model token limit",  # Copilot, Moonshot
-            r"reduce the length of (?:the|your) (?:messages|prompt|input)",  # Groq
-            r"range of input length should be",  # DashScope
-            r"tokens.{0,40}max_new_tokens.{0,20}must be <=",  # TGI
-            r"request too large for",  # OpenAI: more tokens than the limit of a minute; waiting does not help
-        )
-    ),
-    re.IGNORECASE,
+# Patterns stay text until an error comes: compiling them takes longer than all else in this module's import.
+_OVERFLOW = "|".join(
+    (
+        r"maximum (?:context|prompt|model) length",  # OpenAI, vLLM, DeepSeek, OpenRouter, xAI
+        r"exceeds? (?:the |this model's )?(?:\w+ )?context (?:size|window|length)",  # OpenAI, llama.cpp
+        r"context (?:size|window|length)(?: has been| limit)? exceed",  # llama.cpp, LM Studio
+        r"context window exceeds",  # MiniMax
+        r"context (?:the )?overflows|n_keep.{0,40}n_ctx",  # LM Studio
+        r"(?:longer|greater|larger) than the (?:model's )?context length",  # SGLang, LM Studio
+        r"(?:prompt|input)(?: \([^)]*\))? is too long",  # Anthropic, Bedrock, vLLM
+        r"input (?:token count|length).{0,40}exceed",  # Google, Ollama, SGLang
+        r"token count.{0,40}exceeds the limit|exceeded model token limit",  # Copilot, Moonshot
+        r"reduce the length of (?:the|your) (?:messages|prompt|input)",  # Groq
+        r"range of input length should be",  # DashScope
+        r"tokens.{0,40}max_new_tokens.{0,20}must be <=",  # TGI
+        r"request too large for",  # OpenAI: more tokens than the limit of a minute; waiting does not help
+    )
 )
-_QUOTA = re.compile(r"insufficient (?:balance|credit|funds)|(?:more|enough) credits", re.IGNORECASE)
-_BAD_KEY = re.compile(r"(?:api key not valid|(?:invalid|incorrect) api key|no auth credentials)", re.IGNORECASE)
-_NO_MODEL = re.compile(
+_QUOTA = r"insufficient (?:balance|credit|funds)|(?:more|enough) credits"
+_BAD_KEY = r"api key not valid|(?:invalid|incorrect) api key|no auth credentials"
+_NO_MODEL = (
     r"model\b.{0,120}(?:not (?:be )?(?:found|exist|supported)|unknown|invalid|no longer)"
-    r"|not a valid model|(?:unknown|invalid|no such) model|no endpoints found|deployment .{0,60}not exist",
-    re.IGNORECASE | re.DOTALL,
+    r"|not a valid model|(?:unknown|invalid|no such) model|no endpoints found|deployment .{0,60}not exist"
 )
-_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_TITLE = r"<title[^>]*>(.*?)</title>"
+
+
+def _in(pattern: str, text: str) -> re.Match[str] | None:
+    return re.search(pattern, text, re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +77,19 @@ class Said:
 
     def overflow(self) -> bool:
         """Whether the request was longer than the context."""
-        return bool(self.codes & OVERFLOW_CODES or _OVERFLOW.search(self.text))
+        return bool(self.codes & OVERFLOW_CODES or _in(_OVERFLOW, self.text))
 
     def quota(self) -> bool:
         """Whether the account has nothing left, so that no retry helps."""
-        return self.status == 402 or bool(self.codes & QUOTA_CODES or _QUOTA.search(self.text))
+        return self.status == 402 or bool(self.codes & QUOTA_CODES or _in(_QUOTA, self.text))
 
     def bad_key(self) -> bool:
         """Whether the key was refused, whatever the status."""
-        return self.status in (401, 403) or "invalid_api_key" in self.codes or bool(_BAD_KEY.search(self.text))
+        return self.status in (401, 403) or "invalid_api_key" in self.codes or bool(_in(_BAD_KEY, self.text))
 
     def no_model(self) -> bool:
         """Whether the model is not there."""
-        return "model_not_found" in self.codes or bool(_NO_MODEL.search(self.text))
+        return "model_not_found" in self.codes or bool(_in(_NO_MODEL, self.text))
 
 
 def foreign() -> tuple[type[Exception], ...]:
@@ -185,7 +187,7 @@ def check_url(endpoint: Endpoint) -> str:
 def described(body: str) -> str:
     """Return what a body that is no JSON says, in a few words: the title of a page, else its first words."""
     if body.lstrip().startswith("<"):
-        title = _TITLE.search(body)
+        title = _in(_TITLE, body)
         return f"an HTML page {one_line(title[1], 80)!r}" if title else "an HTML page"
     return one_line(body, 120) or "nothing"
 

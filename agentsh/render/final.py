@@ -52,7 +52,7 @@ class FinalRenderer:
 
     def _finish(self, fact: TurnFinished) -> None:
         answer, self._answer = self._answer, ""
-        if answer:
+        if answer and fact.reason != "crashed":  # a turn of an earlier process, closed by this opening
             _write(self._out, answer + "\n")
         problem = {
             "interrupted": "interrupted",

@@ -92,9 +92,8 @@ class _Layout:
     def _heading(self, tag: str, inline: Token, width: int) -> Rows:
         text = self._inline(inline)
         text.stylize(theme.HEADING_1 if tag == "h1" else theme.HEADING)
-        if not self._painter.colour:  # without styles, the marks of the source tell that it is one
-            text = Text.assemble("#" * int(tag[1]) + " ", text)
-        return self._wrap(text, width)
+        # Marks stay as in the source, with colours too: the lines of a session are the same on every screen.
+        return self._wrap(Text.assemble(("#" * int(tag[1]) + " ", theme.DIM), text), width)
 
     def _list(self, group: Sequence[Token], width: int, depth: int, number: int | None) -> Rows:
         ordered = group[0].type == "ordered_list_open"
@@ -157,8 +156,7 @@ class _Layout:
             if token.type in ("softbreak", "hardbreak"):
                 text.append("\n")
             elif token.type == "code_inline":
-                tick = "" if self._painter.colour else "`"
-                text.append(f"{tick}{clean(token.content)}{tick}", style + theme.CODE)
+                text.append(f"`{clean(token.content)}`", style + theme.CODE)
             elif token.type == "link_open":
                 self._link(tokens, token, text, style)
             elif token.type == "image":

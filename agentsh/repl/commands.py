@@ -47,9 +47,10 @@ Slash = Callable[[SlashContext, str], Awaitable[SlashOutcome]]
 
 def find(text: str) -> tuple[str, str] | None:
     """Return name and argument where a text is a command. A path such as `/etc/hosts` is none."""
-    if not text.startswith("/") or "\n" in text.strip():
+    text = text.strip()
+    if not text.startswith("/") or "\n" in text:
         return None
-    name, _, argument = text[1:].strip().partition(" ")
+    name, _, argument = text[1:].partition(" ")
     return None if "/" in name else (name.lower(), argument.strip())
 
 

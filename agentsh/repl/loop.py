@@ -97,7 +97,7 @@ class Repl:
 
     async def _ask(self) -> str | None:
         notice, self._notice = self._notice, []
-        draft = self._draft + "".join(self._io.typed)
+        draft = self._draft + "".join(self._io.typed).rstrip("\n")
         self._draft = ""
         self._io.typed.clear()
         self._io.screen.suspend()

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from prompt_toolkit.input import Input
 from prompt_toolkit.input.defaults import create_input
+from prompt_toolkit.input.typeahead import get_typeahead
 from prompt_toolkit.output import Output
 from prompt_toolkit.output.vt100 import Vt100_Output
 
@@ -119,18 +120,17 @@ def quiet(io: ReplIO) -> Iterator[None]:
 
 def keep_typed(io: ReplIO) -> None:
     """Move what was typed ahead out of the way, to the next prompt: a question must not take it for its answer."""
+    keys = get_typeahead(io.keyboard())  # read together with the Enter that ended the last prompt
+    text = "".join(key.data for key in keys)
     fd = _terminal(io)
-    if fd is None:
-        return
-    raw = b""
-    with contextlib.suppress(OSError):
-        while select.select([fd], [], [], 0)[0]:
-            piece = os.read(fd, 4096)
-            raw += piece
-            if not piece:
-                break
-    if raw:
-        io.typed.append(typed_text(raw.decode("utf-8", "replace")))
+    if fd is not None:
+        with contextlib.suppress(OSError):
+            raw = b""
+            while select.select([fd], [], [], 0)[0] and (piece := os.read(fd, 4096)):
+                raw += piece
+            text += raw.decode("utf-8", "replace")
+    if text:
+        io.typed.append(typed_text(text))
 
 
 def typed_text(text: str) -> str:

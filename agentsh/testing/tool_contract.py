@@ -113,6 +113,7 @@ class ToolContract:
             assert clean(first) == first
 
     def test_describes_itself_tersely(self, tool: Tool) -> None:
+        """The name is plain, the description short, and it states a limit."""
         spec = tool.spec
         assert spec.name.isidentifier()
         assert spec.name == spec.name.lower()
@@ -123,6 +124,7 @@ class ToolContract:
         assert len(json.dumps(spec.parameters, separators=(",", ":")).encode()) <= MAX_SCHEMA_BYTES
 
     def test_schema_is_valid_and_compact(self, tool: Tool) -> None:
+        """Every argument has a type and a description; nothing else is in the schema."""
         schema = tool.spec.parameters
         assert schema["type"] == "object"
         assert set(schema.get("required", ())) <= set(schema["properties"])
@@ -135,9 +137,11 @@ class ToolContract:
     def test_good_arguments_succeed(
         self, tool: Tool, workspace: Workspace, good_arguments: Mapping[str, Any]
     ) -> None:
+        """The good arguments give a result."""
         assert self.call(tool, workspace, json.dumps(good_arguments)).status == "ok"
 
     def test_bad_arguments_are_told_apart(self, tool: Tool, good_arguments: Mapping[str, Any]) -> None:
+        """What does not fit is BadArguments, with a message of bounded length that names the tool."""
         bad = ["[]", "3", "{", "nonsense", '{"no_such_argument": 1}', "[" * 100_000, '{"a":' * 50_000]
         bad += [json.dumps({**good_arguments, name: {"no": []}}) for name in tool.spec.parameters["properties"]]
         bad += [
@@ -153,6 +157,7 @@ class ToolContract:
     @_HYPOTHESIS
     @given(arguments=st.one_of(st.text(max_size=60), _ANYTHING.map(json.dumps)))
     def test_parse_never_crashes(self, tool: Tool, arguments: str) -> None:
+        """Any text either fits or is BadArguments."""
         try:
             checked = tool.parse(arguments)
         except BadArguments as error:
@@ -165,6 +170,7 @@ class ToolContract:
     def test_hostile_values_give_results(
         self, tool: Tool, workspace: Workspace, good_arguments: Mapping[str, Any], data: st.DataObject
     ) -> None:
+        """Any value of the right type gives a result, never a crash."""
         if tool.spec.effects & {"exec", "net"}:
             return  # random commands are not run on anybody's machine
         arguments = dict(good_arguments)
@@ -179,6 +185,7 @@ class ToolContract:
     def test_no_path_leads_out(
         self, tool: Tool, workspace: Workspace, root: Path, good_arguments: Mapping[str, Any], escape: str
     ) -> None:
+        """A path that leads out is an error; nothing outside is read or changed."""
         if "path" not in tool.spec.parameters["properties"]:
             return
         outside = root.parent / "outside"
@@ -193,6 +200,8 @@ class ToolContract:
     def test_cancellation_leaves_no_process(
         self, tool: Tool, workspace: Workspace, good_arguments: Mapping[str, Any]
     ) -> None:
+        """Cancelled at any time, no process of the session is left."""
+
         async def cancelled(delay_s: float) -> None:
             checked = tool.parse(json.dumps(self.slow_arguments(good_arguments)))
             task = asyncio.ensure_future(tool.run(ToolContext(workspace, "call_1"), checked))

@@ -12,10 +12,12 @@ from tests.e2e.harness import Shell
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path: Path) -> Iterator[Shell]:
     cwd = tmp_path / "project"
     cwd.mkdir()
-    return Shell(tmp_path / "user" / ".agentsh", cwd)
+    shell = Shell(tmp_path / "user" / ".agentsh", cwd)
+    yield shell
+    shell.clean_up()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,16 @@ class Shell:
     home: Path
     cwd: Path
     base_url: str | None = None
+    started: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
+
+    def clean_up(self) -> None:
+        """End what a failed test left behind."""
+        for process in self.started:
+            process.kill()
+            process.wait(timeout=20)
+            for pipe in (process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
 
     def env(self, **more: str) -> dict[str, str]:
         keep = {
@@ -62,7 +72,7 @@ class Shell:
         return Done(done.returncode, done.stdout, done.stderr.decode(), time.monotonic() - start)
 
     def start(self, *args: str, **env: str) -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [COMMAND, *args],
             cwd=self.cwd,
             env=self.env(**env),
@@ -70,6 +80,8 @@ class Shell:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
+        self.started.append(process)
+        return process
 
     @property
     def ids(self) -> list[str]:

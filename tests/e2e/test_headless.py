@@ -92,7 +92,8 @@ def test_the_prompt_comes_from_a_pipe_too(shell: Shell, serve: Serve) -> None:
         ([error(400, "Invalid 'temperature'.")], 6, "temperature", 1),
         ([html_error(404, "<html>not here</html>")], 6, "OPENAI_BASE_URL", 1),
         ([forever(error(500, "boom", headers={"Retry-After": "0"}))], 6, "500", 5),
-        ([cut_stream("half an answer", how="fin")], 6, "finish reason", 1),
+        ([cut_stream("half an answer", how="end")], 6, "finish reason", 1),
+        ([cut_stream("half an answer", how="fin")], 6, "middle of the answer", 1),
         ([cut_stream("half an answer", how="rst")], 6, "", 1),
     ],
 )  # fmt: skip

@@ -37,7 +37,7 @@ class DemoRig:
     store: MemoryStore
     screen: KeepingRenderer
     journal: Journal
-    clock: FakeClock
+    model_clock: FakeClock
     root: Path
     bus: Bus
 
@@ -67,13 +67,14 @@ def tools() -> dict[str, Tool]:
 
 
 def _assemble(log: OpenLog, state: SessionState, root: Path, store: MemoryStore, limits: Limits | None) -> DemoRig:
-    clock, screen, bus = FakeClock(), KeepingRenderer(), Bus()
+    clock, screen, bus = FakeClock(hold=True), KeepingRenderer(), Bus()
     bus.subscribe(screen)
     journal = Journal(log, state, bus, clock)
     workspace = LocalWorkspace(root, session=ID)
     gate = Gate(journal, workspace, (), None, preapproved=lambda state: True)
     runner = ToolRunner(journal, tools(), workspace, gate, (), InlineTexts(), clock)
-    model, settings = DemoModel(clock=clock), StepSettings(100_000)
+    model_clock = FakeClock()
+    model, settings = DemoModel(clock=model_clock), StepSettings(100_000)
     step = ModelStep(journal, model, InlineTexts(), ByteEstimate(), settings, clock)
     turn = Turn(journal, step, runner, limits or Limits(), clock)
 
@@ -81,7 +82,7 @@ def _assemble(log: OpenLog, state: SessionState, root: Path, store: MemoryStore,
         return Chosen(name, {}, model, settings)
 
     return DemoRig(
-        Session(Parts(log, journal, turn, step, gate, model, choose)), store, screen, journal, clock, root, bus
+        Session(Parts(log, journal, turn, step, gate, model, choose)), store, screen, journal, model_clock, root, bus
     )
 
 

@@ -65,9 +65,9 @@ async def test_a_project_is_made_tested_mended_and_tested_again(tmp_path: Path) 
 
 async def test_it_says_that_it_is_a_script_first_and_last_and_streams_within_two_seconds(tmp_path: Path) -> None:
     rig = await new(tmp_path)
-    began_s = rig.clock.monotonic_s()
+    began_s = rig.model_clock.monotonic_s()
     await rig.ask(PROJECT)
-    assert rig.clock.monotonic_s() - began_s < 2
+    assert rig.model_clock.monotonic_s() - began_s < 2
     messages = rig.facts(AgentMessage)
     assert SCRIPTED in str(messages[0].text)
     assert SCRIPTED in str(messages[-1].text)
@@ -184,7 +184,7 @@ class Photographer:
 
 
 async def test_after_a_crash_continue_ends_the_project(tmp_path: Path) -> None:
-    """At every third event, and around every effect with the files as they are before it and after it."""
+    """At some events, and around every effect with the files as they are before it and after it."""
     root = tmp_path / "work"
     root.mkdir()
     rig = await new(root)
@@ -195,7 +195,7 @@ async def test_after_a_crash_continue_ends_the_project(tmp_path: Path) -> None:
     await rig.ask(PROJECT)
     last = photos.types.index("turn_finished")
     asked = photos.types.index("user_message") + 1
-    crashes = [(n, n) for n in range(asked, last, 4)]
+    crashes = [(n, n) for n in range(asked, last, 7)]
     crashes += [(n, n + 1) for n in range(asked, last) if photos.types[n] == "code_edit"]
     for log, disk in crashes:
         second = await again(rig.store.crashed(ID, log), photos.at(disk))

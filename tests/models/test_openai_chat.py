@@ -1,6 +1,9 @@
 """The Chat Completions adapter against a scripted server: what goes out, what comes in."""
 
 import asyncio
+import json
+import subprocess
+import sys
 import time
 from contextlib import aclosing
 from typing import Any
@@ -142,6 +145,18 @@ async def test_whole_calls_in_one_chunk_beside_text() -> None:
     assert got.finish == "tool_calls"
 
 
+def test_the_client_is_not_imported_before_it_is_needed() -> None:
+    code = (
+        "import sys; from agentsh.models import openai_chat;"
+        "heavy = {'openai', 'httpx2', 'anyio'};"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules);"
+        "openai_chat.preload().join();"
+        "assert 'openai' in sys.modules"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
 async def test_a_missing_key_says_what_to_do_and_sends_nothing() -> None:
     model = OpenAIChat(Endpoint("https://api.example.com/v1", None))
     broken = await failure(model)
@@ -267,6 +282,4 @@ async def test_closing_twice_and_using_it_again() -> None:
 
 
 def _events(steps: list[Event]) -> bytes:
-    import json
-
     return b"".join(b"data: " + json.dumps(step.data).encode() + b"\n\n" for step in steps)

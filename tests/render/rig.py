@@ -118,7 +118,10 @@ class Story:
 def whole_story() -> list[Event]:
     """One of everything."""
     s = Story()
-    events = [s.init(), s.user("修复失败的测试\nand a second line, long enough to be wrapped in a terminal of eighty, yes")]
+    events = [
+        s.init(),
+        s.user("修复失败的测试\nand a second line, long enough to be wrapped in a terminal of eighty, yes"),
+    ]
     events.append(s.agent("I will run the tests first.", "tool_calls", "The user wants the tests fixed. " * 12))
     output = "pytest -q · exit 1\n" + "\n".join(f"line {n} of the output" for n in range(40))
     events += s.call("shell", '{"command": "pytest -q"}', "ok", output, exit=1)
@@ -135,11 +138,18 @@ def whole_story() -> list[Event]:
     events += s.call("shell", '{"command": "make"}', "unknown", "it may have run", duration_ms=0)
     events += s.call("shell", "not json", "error", "bad arguments: not JSON", duration_ms=0)
     events += [s.agent(MARKDOWN), s.finished(), s.user("again"), s.agent("Half of an ans", "cut")]
-    events += [s.finished("error", "the model's answer ended early (try again)"), s.user("x"), s.finished("interrupted")]
+    events += [
+        s.finished("error", "the model's answer ended early (try again)"),
+        s.user("x"),
+        s.finished("interrupted"),
+    ]
     events += [s.event(session.Opened(epoch=2, version="0.1.0", host="h"))]
     events += [s.event(session.Recovered(cut_bytes=132, quarantined=(), damages=(), calls=1, turn=True))]
     events += [s.event(session.ModelChanged(model="gpt-6")), s.event(session.ModeChanged(mode="ask"))]
-    events += [s.event(session.Renamed(title="A title", by="user")), s.event(session.Renamed(title="no", by="prompt"))]
+    events += [
+        s.event(session.Renamed(title="A title", by="user")),
+        s.event(session.Renamed(title="no", by="prompt")),
+    ]
     cut = turn.Cut(from_seq=9, reason="budget")
     built = {"request_sha256": "a", "bytes": 1, "estimator": "e", "tokens": 1, "budget": 9}
     events += [s.event(turn.ContextBuilt(**built, cut=None)), s.event(turn.ContextBuilt(**built, cut=cut))]

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from agentsh.app.texts import BlobTexts
 from agentsh.base.clock import SystemClock
 from agentsh.context.state import SessionState
 from agentsh.engine.bus import Bus
@@ -17,10 +18,11 @@ from agentsh.engine.session import Chosen, Parts, Session
 from agentsh.engine.step import ModelStep, Price, StepSettings
 from agentsh.engine.tool_runner import ToolRunner
 from agentsh.engine.turn import Limits, Turn
+from agentsh.events.codec import decode
+from agentsh.events.event import Event
 from agentsh.events.session import EnvironmentChanged, SessionInit, WorkspaceOrigin
 from agentsh.events.signals import TextDelta
 from agentsh.ports.model import Prompt, Reply, Streamed
-from agentsh.ports.texts import InlineTexts
 from agentsh.ports.tokens import ByteEstimate
 from agentsh.ports.tool import Tool, ToolContext, ToolOutcome, ToolSpec
 from agentsh.ports.workspace import Workspace
@@ -79,8 +81,9 @@ def tools() -> dict[str, Tool]:
 
 
 async def main() -> int:
-    log = await MemoryStore().create(ID, by="test")
-    clock, bus, state, texts = SystemClock(), Bus(), SessionState(), InlineTexts()
+    store = MemoryStore()
+    log = await store.create(ID, by="test")
+    clock, bus, state, texts = SystemClock(), Bus(), SessionState(), BlobTexts(store.blobs)
     colour = "NO_COLOR" not in os.environ
     screen = ScreenRenderer(sys.stdout, colour=colour, live=True, texts=texts)
     bus.subscribe(screen)
@@ -96,13 +99,23 @@ async def main() -> int:
     def choose(name: str) -> Chosen:
         return Chosen(name, {}, model, settings)
 
-    session = Session(
-        Parts(log, journal, Turn(journal, step, runner, Limits(), clock), step, gate, model, choose)
-    )
+    session = Session(Parts(log, journal, Turn(journal, step, runner, Limits(), clock), step, gate, model, choose))
     place = WorkspaceOrigin(kind="empty", origin=None, base=None)
     init = SessionInit(id=ID, title=None, cwd="/x", project="x", model="echo", mode="ask", workspace=place)
     await begin(journal, init, EnvironmentChanged(system_prompt="You are a test.", tools="[]", instructions=()))
-    return await run_repl(session, io)
+    code = await run_repl(session, io)
+    write_replay([decode(record) for record in store.read(ID)], texts)
+    return code
+
+
+def write_replay(events: list[Event], texts: BlobTexts) -> None:
+    """Write what the record alone shows at this width, where a test wants to compare."""
+    if replay := os.environ.get("TALK_REPLAY"):
+        with open(replay, "w", encoding="utf-8") as file:
+            again = ScreenRenderer(file, width=os.get_terminal_size().columns, colour=False, live=False, texts=texts)
+            for event in events:
+                again.on(event)
+            again.close()
 
 
 if __name__ == "__main__":

@@ -15,17 +15,13 @@ STATUS = "20261129-k3v9qd"
 
 def ready(t: Terminal, turns: int) -> None:
     """Wait until this many turns are done and the prompt is there again."""
-    t.wait(lambda: len(re.findall(r"^— \d+ step", t.page, re.M)) == turns and t.lines_end_in_prompt())
-
-
-class Talk(Terminal):
-    def lines_end_in_prompt(self) -> bool:
-        return bool(re.search(r"\n› ?\n[^\n]*" + STATUS + r"$", self.page))
+    prompt = re.compile(r"\n› ?\n[^\n]*" + STATUS + "$")
+    t.wait(lambda: len(re.findall(r"^— \d+ step", t.page, re.M)) == turns and bool(prompt.search(t.page)))
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
-def test_type_stream_exit(columns: int) -> None:
-    with Talk(columns) as t:
+def test_type_stream_exit_and_the_replay_is_what_was_left(columns: int, tmp_path: Path) -> None:
+    with Terminal(columns, TALK_REPLAY=str(tmp_path / "replay")) as t:
         t.type("hello\r")
         ready(t, 1)
         assert t.count("› hello") == 1
@@ -38,11 +34,12 @@ def test_type_stream_exit(columns: int) -> None:
         t.type("/exit\r")
         assert t.ended() == 0
         assert t.restored
-        assert STATUS not in t.page[t.page.rindex("— 1 step") :]  # the live region is gone
+        replay = (tmp_path / "replay").read_text(encoding="utf-8")
+        assert t.page.split("\n") == replay.rstrip("\n").split("\n")
 
 
 def test_commands_are_shown_and_gone() -> None:
-    with Talk() as t:
+    with Terminal() as t:
         t.type("/help\r")
         t.wait(lambda: t.count("/model [NAME]") == 1)
         t.type("/hepl\r")
@@ -59,7 +56,7 @@ def test_commands_are_shown_and_gone() -> None:
 
 
 def test_ctrl_c_stops_a_turn_then_clears_then_leaves() -> None:
-    with Talk() as t:
+    with Terminal() as t:
         t.type("sleep\r")
         t.wait(lambda: "tick" in t.page and "running" in t.page)
         t.type("\x03")
@@ -71,12 +68,12 @@ def test_ctrl_c_stops_a_turn_then_clears_then_leaves() -> None:
         t.type("\x1b[A")  # Up: nothing typed is lost
         t.wait(lambda: "› half a line" in t.page)
         t.type("\x03\x03\x03")
-        assert t.ended() == 0
+        assert t.ended() in (0, 130)  # 130 where it is still a second Ctrl-C after the one that stopped the turn
         assert t.restored
 
 
 def test_ctrl_c_twice_during_a_turn_leaves() -> None:
-    with Talk() as t:
+    with Terminal() as t:
         t.type("sleep\r")
         t.wait(lambda: "running" in t.page)
         t.type("\x03")
@@ -87,10 +84,9 @@ def test_ctrl_c_twice_during_a_turn_leaves() -> None:
         assert "■ interrupted" in t.page
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("busy", [True, False])
+@pytest.mark.parametrize(("number", "busy"), [(signal.SIGTERM, False), (signal.SIGTERM, True), (signal.SIGHUP, True)])
 def test_signals_end_it_cleanly(number: signal.Signals, busy: bool) -> None:
-    with Talk() as t:
+    with Terminal() as t:
         if busy:
             t.type("sleep\r")
             t.wait(lambda: "running" in t.page)
@@ -100,14 +96,14 @@ def test_signals_end_it_cleanly(number: signal.Signals, busy: bool) -> None:
 
 
 def test_ctrl_d_leaves() -> None:
-    with Talk() as t:
+    with Terminal() as t:
         t.type("\x04")
         assert t.ended() == 0
         assert t.restored
 
 
 def test_new_lines_by_key() -> None:
-    with Talk() as t:
+    with Terminal() as t:
         t.type("one\x1b\rtwo\nthree\r")
         ready(t, 1)
         assert "› one\n  two\n  three\n" in t.page
@@ -115,18 +111,17 @@ def test_new_lines_by_key() -> None:
 
 
 def test_a_paste_of_5000_lines_arrives_whole() -> None:
-    with Talk() as t:
+    with Terminal() as t:
         t.paste("\n".join(f"pasted line {n}" for n in range(5_000)))
         t.wait(lambda: "pasted line 4999" in t.page)
         t.type("\r")
         ready(t, 1)
-        assert "You said 5000 lines." in t.page
         assert "pasted line 0\n" in t.page
         assert t.count("… 4,940 more lines") == 1
 
 
 def test_a_lost_end_of_paste_recovers() -> None:
-    with Talk() as t:
+    with Terminal() as t:
         t.type("\x1b[200~abc")
         t.wait(lambda: "› abc" in t.page, 2.5)
         t.type("def\r")
@@ -135,7 +130,7 @@ def test_a_lost_end_of_paste_recovers() -> None:
 
 
 def test_typing_into_a_lost_paste_recovers_too() -> None:
-    with Talk() as t:
+    with Terminal() as t:
         t.type("\x1b[200~abc")
         for key in "defghijklmnop":
             t.type(key)
@@ -144,7 +139,7 @@ def test_typing_into_a_lost_paste_recovers_too() -> None:
 
 
 def test_an_approval_is_asked_and_answered_by_key() -> None:
-    with Talk() as t:
+    with Terminal() as t:
         t.type("touch\r")
         t.wait(lambda: "e  no, and say why" in t.page or "no, and say why" in t.page)
         assert "? touch x" in t.page
@@ -168,7 +163,7 @@ def test_an_approval_is_asked_and_answered_by_key() -> None:
 
 
 def test_keys_typed_during_a_turn_do_not_answer_a_question() -> None:
-    with Talk() as t:
+    with Terminal() as t:
         t.type("touch\ryes please")
         t.wait(lambda: "? touch x" in t.page)
         t.look(0.3)
@@ -180,7 +175,7 @@ def test_keys_typed_during_a_turn_do_not_answer_a_question() -> None:
 def test_history_is_kept_private_and_tolerates_garbage(tmp_path: Path) -> None:
     file = tmp_path / "history"
     file.write_bytes(b'"older"\n\xff\xfe garbage\n"\\ud800 lone"\n[1, 2]\n{"a\n')
-    with Talk(TALK_HISTORY=str(file)) as t:
+    with Terminal(TALK_HISTORY=str(file)) as t:
         t.type_bytes(b"byte \xff\xc3 end\r")
         ready(t, 1)
         t.type("\x1b[A\x1b[A\x1b[A")
@@ -191,7 +186,7 @@ def test_history_is_kept_private_and_tolerates_garbage(tmp_path: Path) -> None:
 
 
 def test_the_window_changes_while_text_streams() -> None:
-    with Talk(80) as t:
+    with Terminal(80) as t:
         t.type("long\r")
         t.wait(lambda: "Marker 003" in t.page)
         for columns in (60, 100, 45, 80, 70, 120, 80):
@@ -206,7 +201,7 @@ def test_the_window_changes_while_text_streams() -> None:
 
 
 def test_no_colour() -> None:
-    with Talk(NO_COLOR="1") as t:
+    with Terminal(NO_COLOR="1") as t:
         t.type("long\r")
         ready(t, 1)
         assert not re.search(r"\x1b\[(3[0-7]|9[0-7]|38|48)", t.raw)

@@ -1,4 +1,4 @@
-"""What a model is told about the tools is a snapshot: a change of one word shows in review, with its cost in bytes."""
+"""What a model is told about the tools is a snapshot: a change shows in review, with its cost in bytes."""
 
 import json
 import os

@@ -1,0 +1,224 @@
+"""The loop and its parts without a terminal: a piped keyboard, an engine on memory."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from agentsh.base.errors import LogWriteFailed, ModelKeyMissing
+from agentsh.context.state import SessionState
+from agentsh.events.turn import UserMessage
+from agentsh.models.scripted import Say
+from agentsh.ports.approver import Answer, Question
+from agentsh.repl import commands
+from agentsh.repl.ask import TerminalApprover, question_text
+from agentsh.repl.history import TypedHistory
+from agentsh.repl.loop import Repl, run_repl
+from agentsh.repl.status import status_line
+from agentsh.repl.terminal import ReplIO, typed_text
+from tests.engine import rig
+
+
+@dataclass
+class NoScreen:
+    """Notes what the loop asks of a screen."""
+
+    log: list[str] = field(default_factory=list)
+
+    def suspend(self) -> None:
+        self.log.append("suspend")
+
+    def resume(self) -> None:
+        self.log.append("resume")
+
+    def tick(self) -> None:
+        """Nothing moves."""
+
+    def close(self) -> None:
+        self.log.append("close")
+
+
+@contextmanager
+def piped() -> Iterator[tuple[PipeInput, ReplIO]]:
+    with create_pipe_input() as keys:
+        yield keys, ReplIO(NoScreen(), input=keys, output=DummyOutput(), models=("a", "b"))
+
+
+@asynccontextmanager
+async def talking(moves: list[Any], io: ReplIO) -> AsyncIterator[tuple[rig.Rig, "asyncio.Task[int]"]]:
+    r = await rig.new(moves)
+    task = asyncio.create_task(run_repl(r.session, io))
+    try:
+        yield r, task
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def said(r: rig.Rig) -> list[str]:
+    return [str(fact.text) for fact in r.facts(UserMessage)]
+
+
+async def test_messages_go_to_the_session_and_exit_leaves() -> None:
+    with piped() as (keys, io):
+        io.first_text = "zero"
+        async with talking([Say(("a",)), Say(("b",)), Say(("c",))], io) as (r, task):
+            keys.send_text("one\r")
+            keys.send_text("\x1b[200~two\rlines\x1b[201~\r")
+            keys.send_text("   \r/exit\r")
+            assert await asyncio.wait_for(task, 5) == 0
+            assert said(r) == ["zero", "one", "two\nlines"]
+    screen = io.screen
+    assert isinstance(screen, NoScreen)
+    assert screen.log[-1] == "close"
+
+
+async def test_what_could_not_be_saved_is_said_and_given_back() -> None:
+    with piped() as (keys, io):
+        r = await rig.new([Say(("a",))])
+        repl = Repl(r.session, io)
+        fails = [LogWriteFailed("no space left on device", hint="free some")]
+        failed = asyncio.Event()
+        submit = r.session.submit
+
+        async def full_disk_once(text: str, *more: Any, **options: Any) -> Any:
+            if fails:
+                failed.set()
+                raise fails.pop()
+            return await submit(text, *more, **options)
+
+        r.session.submit = full_disk_once  # type: ignore[method-assign]
+        task = asyncio.create_task(repl.run())
+        keys.send_text("keep me\r")
+        await asyncio.wait_for(failed.wait(), 5)
+        await asyncio.sleep(0.1)
+        keys.send_text("!\r")
+        keys.send_text("\x04")
+        await asyncio.wait_for(task, 5)
+        assert said(r) == ["keep me!"]
+        await r.session.close()
+
+
+async def test_an_error_of_the_model_leaves_the_loop_up() -> None:
+    with piped() as (keys, io):
+        async with talking([ModelKeyMissing("no key"), Say(("fine",))], io) as (r, task):
+            keys.send_text("one\r")
+            keys.send_text("two\r\x04")
+            assert await asyncio.wait_for(task, 5) == 0
+            assert said(r) == ["one", "two"]
+
+
+async def test_a_closed_keyboard_leaves() -> None:
+    with piped() as (keys, io):
+        async with talking([], io) as (_, task):
+            await asyncio.sleep(0.05)
+            keys.close()
+            assert await asyncio.wait_for(task, 5) == 0
+
+
+async def test_model_and_unknown_commands() -> None:
+    with piped() as (_, io):
+        r = await rig.new([])
+        context = commands.SlashContext(r.session, io)
+        assert "known: a, b" in "\n".join((await commands.run("model", "", context)).rows)
+        await commands.run("model", "b", context)
+        assert r.session.state.model == "b"
+        assert (await commands.run("modle", "", context)).rows == ["there is no /modle; did you mean /model?"]
+        assert (await commands.run("zzz", "", context)).rows == ["there is no /zzz; see /help"]
+        for name in commands.COMMANDS:
+            await commands.run(name, "", context)
+        await r.session.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("/help", ("help", "")),
+        ("/Model  gpt-5 ", ("model", "gpt-5")),
+        ("/etc/hosts", None),
+        ("/etc/hosts is broken", None),
+        ("hello /help", None),
+        ("/help\nme", None),
+    ],
+)
+def test_what_is_a_command(text: str, found: tuple[str, str] | None) -> None:
+    assert commands.find(text) == found
+
+
+QUESTION = Question("shell", "rm -rf build", "command: rm -rf build", ("exec",))
+
+
+@pytest.mark.parametrize(
+    ("keys", "answer"),
+    [
+        ("y", Answer("yes")),
+        ("s", Answer("session")),
+        ("xn", Answer("no")),
+        ("enot now\r", Answer("no", "not now")),
+        ("e\r", Answer("no")),
+    ],
+)
+async def test_answers_by_key(keys: str, answer: Answer) -> None:
+    with piped() as (source, io):
+        asking = asyncio.create_task(TerminalApprover(io).ask(QUESTION))
+        await asyncio.sleep(0.05)
+        source.send_text(keys)
+        assert await asyncio.wait_for(asking, 5) == answer
+        assert isinstance(io.screen, NoScreen)
+        assert io.screen.log == ["suspend", "resume"]
+
+
+async def test_ctrl_c_at_a_question_interrupts() -> None:
+    with piped() as (source, io):
+        calls: list[str] = []
+        asking = asyncio.create_task(TerminalApprover(io).ask(QUESTION))
+
+        def interrupt() -> None:
+            calls.append("x")
+            asking.cancel()
+
+        io.interrupt = interrupt
+        await asyncio.sleep(0.05)
+        source.send_text("\x03")
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(asking, 5)
+        assert calls == ["x"]
+
+
+def test_a_question_is_cut_and_clean() -> None:
+    preview = "\n".join(f"line {n} \x1b[2J" + "修" * 100 for n in range(40))
+    text = "".join(part[1] for part in question_text(Question("shell\x1b]0;x\x07", "s" * 300, preview, ()), 40, 30))
+    assert "\x1b" not in text
+    assert "… 25 more lines" in text
+    from prompt_toolkit.utils import get_cwidth
+
+    assert all(get_cwidth(line) <= 40 for line in text.split("\n")[:-1])
+
+
+def test_history(tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "history"
+    history = TypedHistory(file)
+    for text in ("one", "two\nlines", "two\nlines", "lone \ud800", "\x1b[2J"):
+        history.store_string(text)
+    assert list(TypedHistory(file).load_history_strings()) == ["\x1b[2J", "lone ?", "two\nlines", "one"]
+    assert list(TypedHistory(tmp_path).load_history_strings()) == []  # a directory
+    TypedHistory(tmp_path).store_string("no error")
+
+
+def test_typed_bytes_that_are_no_text() -> None:
+    assert typed_text("a\udcffb\udce4\udcbf\udcae") == "a\ufffdb修"
+    assert typed_text("a\ud83d\r\nb\rc\x00") == "a?\nb\nc"
+
+
+def test_status_line_keeps_the_id() -> None:
+    state = SessionState(id=rig.ID, model="gpt-5", mode="auto")
+    assert status_line(state, "bwrap", 80) == f"gpt-5 · auto · bwrap · {rig.ID}"
+    assert status_line(state, "none", 40) == f"gpt-5 · auto · {rig.ID}"
+    assert status_line(state, "none", 20) == rig.ID
