@@ -149,7 +149,8 @@ class Assembly:
         text += _string(delta.get("refusal"))
         if text and (piece := self._text.add(text)):
             yield TextDelta(piece)
-        for fragment in delta.get("tool_calls") or []:
+        fragments = delta.get("tool_calls")
+        for fragment in fragments if isinstance(fragments, list) else []:
             if isinstance(fragment, dict):
                 self._fragment(fragment)
         if isinstance(delta.get("function_call"), dict):

@@ -14,6 +14,7 @@ from prompt_toolkit.utils import get_cwidth
 
 from agentsh.base.text import clean, one_line, plural
 from agentsh.ports.approver import Answer, Question
+from agentsh.repl.reflow import follow_resize
 from agentsh.repl.terminal import ReplIO, keep_typed, typed_text
 
 PREVIEW_ROWS = 15
@@ -75,6 +76,7 @@ class TerminalApprover:
             input=self._io.keyboard(),
             output=self._io.display(),
         )
+        follow_resize(app)
         return await app.run_async(handle_sigint=False)
 
     async def _reason(self) -> str:

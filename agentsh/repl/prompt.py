@@ -17,6 +17,7 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
 from agentsh.repl.history import TypedHistory
+from agentsh.repl.reflow import follow_resize
 from agentsh.repl.terminal import ReplIO, typed_text
 
 TWICE_S = 2.0
@@ -65,6 +66,7 @@ class Prompt:
             input=io.keyboard(),
             output=io.display(),
         )
+        follow_resize(self._session.app)
 
     async def ask(self, notice: Sequence[tuple[str, str]] = (), default: str = "") -> str | None:
         """Return what was typed, or None for leaving. notice: (style, line), shown above the input."""

@@ -3,14 +3,12 @@
 import os
 import shutil
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentsh.workspace.ignore import GITIGNORE, MAX_GITIGNORE_BYTES, Ignore
-
-HOMES_OWN = ("sessions", "workspaces", "blobs", "trash")
-"""What stands in a home and belongs to other sessions; never copied into a workspace."""
 
 
 class TooMuch(Exception):
@@ -35,15 +33,16 @@ class Plan:
     remarks: list[str] = field(default_factory=list)
 
 
-def plan(source: Path, homes: Sequence[Path], max_files: int, max_bytes: int) -> Plan:
-    """Look through `source` and return what a copy of it holds.
+def plan(source: Path, never: Collection[Path], max_files: int, max_bytes: int) -> Plan:
+    """Look through `source` and return what a copy of it holds. never: directories that are left out.
 
     Raises:
         TooMuch: more than max_files files and links, or max_bytes bytes. Found out as early as possible.
         OSError: the source itself cannot be read.
     """
     found = Plan()
-    never = {os.path.realpath(home / name) for home in homes for name in HOMES_OWN}
+    left_out = {os.path.realpath(path) for path in never}
+    names_left_out = {os.path.basename(path) for path in left_out}
     todo: list[tuple[str, Ignore | None]] = [("", Ignore())]
     while todo:
         directory, rules = todo.pop()
@@ -71,7 +70,7 @@ def plan(source: Path, homes: Sequence[Path], max_files: int, max_bytes: int) ->
             elif rules is not None and rules.excludes(path, directory=entry.is_dir(follow_symlinks=False)):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                if entry.name not in HOMES_OWN or os.path.realpath(entry.path) not in never:
+                if entry.name not in names_left_out or os.path.realpath(entry.path) not in left_out:
                     todo.append((path, inner))
                 continue
             _add(found, path, entry)
@@ -92,8 +91,9 @@ def copy(source: Path, target: Path, what: Plan, progress: Callable[[int, int, i
     for directory in what.directories:
         (target / directory).mkdir(mode=0o700)
     for link in what.links:
-        os.symlink(os.readlink(source / link), target / link)
-        _times(source / link, target / link)
+        with suppress(FileNotFoundError):  # gone meanwhile
+            os.symlink(os.readlink(source / link), target / link)
+            _times(source / link, target / link)
     for count, file in enumerate(what.files, 1):
         try:
             opened = open(source / file, "rb")  # noqa: SIM115 - closed below; only this open may fail quietly
@@ -109,8 +109,9 @@ def copy(source: Path, target: Path, what: Plan, progress: Callable[[int, int, i
         if progress is not None:
             progress(count, len(what.files), done_bytes)
     for directory in reversed(what.directories):  # children first: a mode or a time set now is not disturbed again
-        os.chmod(target / directory, stat.S_IMODE(os.stat(source / directory).st_mode) & 0o777)
-        _times(source / directory, target / directory)
+        with suppress(FileNotFoundError):
+            os.chmod(target / directory, stat.S_IMODE(os.stat(source / directory).st_mode) & 0o777)
+            _times(source / directory, target / directory)
     return unreadable
 
 

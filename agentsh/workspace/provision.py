@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MAX_FILES = 10_000
 MAX_BYTES = 200_000_000
+HOMES_OWN = ("sessions", "workspaces", "blobs", "trash")
+"""What stands in a home and belongs to other sessions."""
 PARTIAL = ".partial-"
 """In the name of a copy that is not finished; one that a crash left behind is nobody's workspace."""
 
@@ -69,7 +71,8 @@ def provision(
     try:
         reason = _too_wide(source)
         if reason is None:
-            return _copied(target, source, plan(source, homes, MAX_FILES, MAX_BYTES), progress)
+            never = [target.parent, *(home / name for home in homes for name in HOMES_OWN)]
+            return _copied(target, source, plan(source, never, MAX_FILES, MAX_BYTES), progress)
     except TooMuch as error:
         reason = f"it holds more than {error.limit} after ignored files were left out"
     except OSError as error:

@@ -48,7 +48,7 @@ async def test_it_gets_the_call_as_json(tmp_path: Path) -> None:
         ("true", HookVerdict()),
         ("""echo '{"verdict":"pass"}'""", HookVerdict()),
         ("""echo '{"verdict":"deny","message":"no"}'""", HookVerdict("deny", "no")),
-        ("""echo '{"verdict":"annotate","message":"a\\nb"}'""", HookVerdict("annotate", "a\nb")),
+        ("""printf %s '{"verdict":"annotate","message":"a\\nb"}'""", HookVerdict("annotate", "a\nb")),
         ("""echo noise >&2; echo '{"verdict":"annotate","message":null}'""", HookVerdict("annotate")),
         ("echo why >&2; exit 2", HookVerdict("deny", "why")),
         ("exit 2", HookVerdict("deny", "no reason given")),

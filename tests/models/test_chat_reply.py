@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agentsh.events.base import Usage
 from agentsh.events.signals import ReasoningDelta, TextDelta
@@ -198,3 +200,41 @@ def test_what_is_no_chunk(chunk: Any) -> None:
 def test_an_error_in_a_chunk(chunk: Any) -> None:
     with pytest.raises(ErrorInReply):
         whole(chunk)
+
+
+NAMES = [
+    "choices", "delta", "message", "content", "refusal", "reasoning", "reasoning_content", "tool_calls",
+    "function", "name", "arguments", "id", "index", "function_call", "finish_reason", "usage",
+    "prompt_tokens", "completion_tokens", "prompt_tokens_details", "cached_tokens",
+    "completion_tokens_details", "total_tokens", "x_groq", "error", "object", "model", "type", "thinking",
+    "text",
+]  # fmt: skip
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from(["", "stop", "error", "x\ud83d", *NAMES])
+)
+JSON = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=5)
+)
+LIKELY = st.fixed_dictionaries(
+    {"choices": st.lists(st.fixed_dictionaries({"delta": st.dictionaries(st.sampled_from(NAMES), JSON)}), min_size=1)}
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(JSON | LIKELY, max_size=4))
+def test_whatever_comes_it_is_taken_or_refused_in_one_of_two_ways(chunks: list[Any]) -> None:
+    shown: list[Any] = []
+    assembly = Assembly()
+    for chunk in chunks:
+        try:
+            shown += assembly.take(chunk)
+        except (ValueError, ErrorInReply):
+            continue
+    shown += assembly.rest()
+    got = assembly.reply(model="m")
+    assert got.text == "".join(d.text for d in shown if isinstance(d, TextDelta))
+    (got.text + (got.reasoning or "")).encode()

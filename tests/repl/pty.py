@@ -1,10 +1,14 @@
-"""A real pseudo terminal with the script `talk` in it, and an emulator that shows what a person would see."""
+"""A real pseudo terminal with a program in it, and an emulator that shows what a person would see.
+
+The program is the script `talk` unless told otherwise.
+"""
 
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pexpect
@@ -16,13 +20,22 @@ PASTE_ON, PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
 class Terminal:
     """Types and looks. raw: all bytes that the script wrote."""
 
-    def __init__(self, columns: int = 80, rows: int = 24, **environment: str) -> None:
+    def __init__(
+        self,
+        columns: int = 80,
+        rows: int = 24,
+        *,
+        argv: Sequence[str] | None = None,
+        cwd: Path | None = None,
+        **environment: str,
+    ) -> None:
         self.raw = ""
         self.columns = columns
         env = {**os.environ, "TERM": "xterm-256color", "PYTHONPATH": os.getcwd(), **environment}
+        program, *rest = argv or [sys.executable, "-m", "tests.repl.talk"]
         self._child = pexpect.spawn(
-            sys.executable, ["-m", "tests.repl.talk"], dimensions=(rows, columns), env=env, encoding="utf-8",
-            codec_errors="replace", timeout=5,
+            program, rest, dimensions=(rows, columns), env=env, encoding="utf-8",
+            codec_errors="replace", timeout=5, cwd=cwd,
         )  # fmt: skip
         self._child.delaybeforesend = None
         self._screen = pyte.HistoryScreen(columns, rows, history=20_000, ratio=0.5)

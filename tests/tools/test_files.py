@@ -1,0 +1,210 @@
+"""read, write and list say exactly what is there, within their limits."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from agentsh.base.errors import PathRefused, ToolFailed
+from agentsh.tools.read import MAX_LINES
+from agentsh.tools.textfile import MAX_SHOWN_BYTES
+from tests.tools.conftest import Call
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"a\n\tb  \n", "a\n\tb  \n"),
+        (b"a", "[f: no line end after the last line]\na\n"),
+        (b"", "[f is empty]"),
+        (b"\n", "\n"),
+        (b"a\r\nb\r\n", "[f: CRLF line ends]\na\nb\n"),
+        (b"a\r\nb\n", "[f: mixed line ends]\na\nb\n"),
+        (b"\xef\xbb\xbfa\n", "[f: byte order mark]\na\n"),
+        (b"caf\xe9\n", "[f: latin-1]\ncafé\n"),
+        ("\ufeffü\n".encode("utf-16-be"), "[f: utf-16-be, byte order mark]\nü\n"),
+        ("a\u2028b\x0cc\n".encode(), "a\u2028b\x0cc\n"),
+    ],
+)
+async def test_read(root: Path, call: Call, data: bytes, text: str) -> None:
+    (root / "f").write_bytes(data)
+    assert (await call("read", path="f")).for_model == text
+
+
+async def test_read_a_part(root: Path, call: Call) -> None:
+    (root / "f").write_text("".join(f"{i}\n" for i in range(1, 11)))
+    outcome = await call("read", path="f", offset=3, limit=2)
+    assert outcome.for_model == "[f: lines 3-4 of 10]\n3\n4\n[6 more lines: read on with offset=5]"
+    assert outcome.for_user == "read f · lines 3-4 of 10"
+    assert (await call("read", path="f", offset=10)).for_model == "[f: lines 10-10 of 10]\n10\n"
+    assert (await call("read", path="f", offset=0, limit=-5)).for_model.startswith("[f: lines 1-1 of 10]\n1\n")
+    past = await call("read", path="f", offset=11)
+    assert (past.status, "only 10 lines" in past.for_model) == ("error", True)
+    assert (await call("read", path="f")).for_user == "read f · 10 lines"
+
+
+async def test_read_stays_within_its_limits(root: Path, call: Call) -> None:
+    (root / "many").write_text("x\n" * 5_000)
+    text = (await call("read", path="many")).for_model
+    assert text.endswith(f"[{5_000 - MAX_LINES} more lines: read on with offset={MAX_LINES + 1}]")
+    (root / "long").write_text("ü" * 999 + "\n" + ("x" * 999 + "\n") * 100)
+    text = (await call("read", path="long")).for_model
+    assert len(text.encode()) < MAX_SHOWN_BYTES + 200
+    assert "read on with offset=" in text
+    (root / "line").write_text("€" * 100_000)
+    text = (await call("read", path="line")).for_model
+    assert len(text.encode()) < MAX_SHOWN_BYTES + 200
+    assert "[line 1 is cut: it has 300,000 bytes]" in text
+    assert "\ufffd" not in text
+
+
+async def test_reading_on_gives_the_whole_file(root: Path, call: Call) -> None:
+    whole = "".join(f"{i} {'y' * (i % 300)}\n" for i in range(3_000))
+    (root / "f").write_text(whole)
+    parts, offset = [], 1
+    while offset:
+        body, _, rest = (
+            (await call("read", path="f", offset=offset))
+            .for_model.removeprefix("[")
+            .partition("\n")[2]
+            .rpartition("[")
+        )
+        body = body if rest.endswith("]") else rest
+        parts.append(body)
+        offset = int(rest.rpartition("=")[2][:-1]) if "offset=" in rest else 0
+    assert "".join(parts) == whole
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "PNG image"),
+        (b"\xff\xd8\xff\xe0" + bytes(100), "JPEG image"),
+        (b"RIFF\0\0\0\0WEBPVP8 ", "WebP image"),
+        (b"%PDF-1.7\n\0", "PDF"),
+        (b"a\0b", "binary file"),
+        (os.urandom(64) * 50 + b"\0", "binary file"),
+    ],
+)
+async def test_read_something_that_is_no_text(root: Path, call: Call, data: bytes, kind: str) -> None:
+    (root / "f.txt").write_bytes(data)
+    outcome = await call("read", path="f.txt")
+    assert f"f.txt is a {kind}, not text" in outcome.for_model
+    assert len(outcome.for_model) < 600
+    assert "\0" not in outcome.for_model
+
+
+async def test_an_image_by_name_only_is_read_as_what_it_is(root: Path, call: Call) -> None:
+    (root / "a.png").write_text("<html>\n")
+    assert (await call("read", path="a.png")).for_model == "<html>\n"
+
+
+async def test_read_refusals_say_what_to_do(root: Path, call: Call) -> None:
+    (root / "src").mkdir()
+    (root / "src" / "cart.py").write_text("x")
+    with open(root / "huge", "wb") as file:
+        file.truncate(11 * 1024 * 1024)
+    for path, why in (("src/card.py", "did you mean src/cart.py?"), ("src", "list tool"), ("huge", "use grep")):
+        with pytest.raises(PathRefused, match=why.replace("?", "\\?")):
+            await call("read", path=path)
+
+
+async def test_write(root: Path, call: Call) -> None:
+    outcome = await call("write", path="a/b/f.py", content="x\ny\n")
+    assert (root / "a/b/f.py").read_text() == "x\ny\n"
+    assert outcome.for_model == "created a/b/f.py (2 lines, 4 bytes)"
+    assert outcome.for_user == "write a/b/f.py · created, 2 lines"
+    assert [(e.path, e.before, e.after) for e in outcome.edits] == [("a/b/f.py", None, b"x\ny\n")]
+    (root / "a/b/f.py").chmod(0o755)
+    outcome = await call("write", path=str(root / "a/b/f.py"), content="ü")
+    assert outcome.for_model == "replaced a/b/f.py (1 line, 2 bytes)"
+    assert outcome.edits[0].before == b"x\ny\n"
+    assert stat.S_IMODE((root / "a/b/f.py").stat().st_mode) == 0o755
+    outcome = await call("write", path="a/b/f.py", content="ü")
+    assert "already" in outcome.for_model
+    assert outcome.edits == ()
+
+
+async def test_write_exactly(root: Path, call: Call) -> None:
+    for content in ("a\r\nb\r", "\ufeffa", "a\n\n\n", "", "\0\x1b"):
+        await call("write", path="f", content=content)
+        assert (root / "f").read_bytes() == content.encode()
+
+
+async def test_write_refusals(root: Path, call: Call) -> None:
+    (root / "dir").mkdir()
+    (root / "file").write_text("x")
+    for path, content, why in (
+        ("dir", "x", "directory"),
+        ("file/x", "x", "no directory"),
+        ("f", "\ud800", "surrogate"),
+        ("f", "x" * 11_000_000, "more than the limit"),
+    ):
+        with pytest.raises(ToolFailed, match=why):
+            await call("write", path=path, content=content)
+    assert sorted(os.listdir(root)) == ["dir", "file"]
+
+
+@pytest.fixture
+def tree(root: Path) -> Path:
+    for path in ("a.py", "b.ts", "src/c.py", "src/deep/d.py", "src/deep/e.tsx", "src/x.log", "node_modules/m/i.ts"):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("x")
+    (root / ".gitignore").write_text("*.log\n")
+    (root / "link").symlink_to("src")
+    return root
+
+
+async def test_list_a_directory(tree: Path, call: Call) -> None:
+    outcome = await call("list")
+    assert outcome.for_model == ".gitignore\t6\na.py\t1\nb.ts\t1\nlink@\nnode_modules/\nsrc/"
+    assert outcome.for_user == "list . · 6 entries"
+    assert (await call("list", path="src")).for_model == "c.py\t1\ndeep/\nx.log\t1"
+    assert (await call("list", path="")).for_model == outcome.for_model
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        ({"glob": "*.py"}, ["a.py", "src/c.py", "src/deep/d.py"]),
+        ({"glob": "**/*.py"}, ["a.py", "src/c.py", "src/deep/d.py"]),
+        ({"path": "**/*.py"}, ["a.py", "src/c.py", "src/deep/d.py"]),
+        ({"path": "{root}/src/*.py"}, ["src/c.py"]),
+        ({"glob": "src/*.py"}, ["src/c.py"]),
+        ({"glob": "src/*"}, ["src/c.py"]),
+        ({"glob": "src/**"}, ["src/c.py", "src/deep/d.py", "src/deep/e.tsx"]),
+        ({"glob": "src/"}, ["src/c.py", "src/deep/d.py", "src/deep/e.tsx"]),
+        ({"glob": "./src/**/d.*"}, ["src/deep/d.py"]),
+        ({"glob": "*.{ts,tsx}"}, ["b.ts", "src/deep/e.tsx"]),
+        ({"glob": "[ab].*"}, ["a.py", "b.ts"]),
+        ({"glob": "[!a].p?"}, ["src/c.py", "src/deep/d.py"]),
+        ({"path": "src", "glob": "*.py"}, ["src/c.py", "src/deep/d.py"]),
+        ({"path": "src", "glob": "deep/*"}, ["src/deep/d.py", "src/deep/e.tsx"]),
+        ({"glob": "*.log"}, []),
+        ({"glob": "[z-a]"}, []),
+        ({"glob": "["}, []),
+        ({"path": "node_modules", "glob": "*.ts"}, ["node_modules/m/i.ts"]),
+    ],
+)
+async def test_list_with_a_pattern(tree: Path, call: Call, arguments: dict[str, str], names: list[str]) -> None:
+    given = {name: value.replace("{root}", str(tree)) for name, value in arguments.items()}
+    text = (await call("list", **given)).for_model
+    assert ([] if text.startswith("[") else [line.split("\t")[0] for line in text.split("\n")]) == names
+
+
+async def test_list_is_capped(root: Path, call: Call) -> None:
+    for i in range(600):
+        (root / f"{i:03}").touch()
+    for arguments in ({}, {"glob": "*"}):
+        lines = (await call("list", **arguments)).for_model.split("\n")
+        assert len(lines) == 501
+        assert lines[-1].startswith("[100 more names left out")
+
+
+async def test_list_patterns_cannot_hang(tree: Path, call: Call) -> None:
+    (tree / ("a" * 200)).touch()
+    for glob in ("*a" * 60 + "b", "**/" * 60 + "b", "?" * 200 + "*" * 200, "{a,b}" * 5):
+        await call("list", glob=glob)
+    with pytest.raises(ToolFailed, match="alternatives"):
+        await call("list", glob="{a,b}" * 40)
