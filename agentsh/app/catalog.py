@@ -12,6 +12,8 @@ from agentsh.app.paths import Home, Homes
 from agentsh.base.errors import SessionAmbiguous, SessionMissing
 from agentsh.base.ids import is_session_id, matching_ids
 from agentsh.events.summary import VERSION, summarise
+from agentsh.log.files import RealFiles
+from agentsh.log.lease import holder_of
 from agentsh.log.store import Holder
 
 
@@ -97,7 +99,7 @@ def _fits(place: Place, summary: dict[str, Any], wanted: Filter) -> bool:
 
 
 def _row(place: Place, summary: dict[str, Any]) -> Row:
-    holder = _store(place.home).holder(place.id)
+    holder = holder_of(RealFiles(), str(place.home.sessions / place.id))
     if holder is not None:
         return Row(place, summary, "running", holder)
     if summary.get("damages"):
@@ -120,7 +122,7 @@ def with_summaries(found: list[Place]) -> list[tuple[Place, dict[str, Any]]]:
 def _of_home(home: Home, found: list[Place]) -> dict[tuple[Home, str], dict[str, Any]]:
     from agentsh.stores.index import SummaryIndex
 
-    index = SummaryIndex(home.index)
+    index = SummaryIndex(home.index_file)
     cached = index.get_many([place.id for place in found])
     summaries: dict[tuple[Home, str], dict[str, Any]] = {}
     fresh: list[tuple[str, str, str]] = []
@@ -150,7 +152,7 @@ def read_summary(place: Place) -> dict[str, Any]:
     try:
         summary = summarise(store.read(place.id))
         # A torn tail is not damage: it is put right at the next opening, or a writer is about to finish it.
-        summary["damages"] = sum(d.kind != "torn" for d in store.damages(place.id))
+        summary["damages"] = sum(d.kind != "torn" and not d.harmless for d in store.damages(place.id))
     except (OSError, SessionMissing):
         summary = summarise(())
         summary["damages"] = 1

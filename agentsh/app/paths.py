@@ -7,16 +7,15 @@ workspaces/, else ~/.agentsh. One that was found by walking up may have come wit
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from agentsh.base.ids import is_session_id
 
 CONFIG = "agentsh.toml"
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(NamedTuple):
     """A directory that holds sessions. trusted: it may be written to, and its configuration is obeyed."""
 
     root: Path
@@ -38,7 +37,7 @@ class Home:
         return self.root / "blobs"
 
     @property
-    def index(self) -> Path:
+    def index_file(self) -> Path:
         """The cache behind `ls`."""
         return self.root / "index.db"
 
@@ -48,8 +47,7 @@ class Home:
         return self.root / CONFIG
 
 
-@dataclass(frozen=True, slots=True)
-class Homes:
+class Homes(NamedTuple):
     """Where to look. read: in order of preference. write: where new sessions go. note: one line for the user."""
 
     read: tuple[Home, ...]

@@ -4,15 +4,19 @@
 so that an id read aloud or copied by hand stays the same. Unique by exclusive creation, not by chance.
 """
 
-import secrets
-from datetime import datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 SUFFIX_LENGTH = 6
 
 
-def new_session_id(now: datetime) -> str:
+def new_session_id(now: "datetime") -> str:
     """Return a fresh id for a session created at `now` (UTC)."""
+    import secrets  # loads hashlib and hmac, which `ls` does without
+
     suffix = "".join(secrets.choice(CROCKFORD) for _ in range(SUFFIX_LENGTH))
     return f"{now:%Y%m%d}-{suffix}"
 

@@ -1,6 +1,6 @@
 """The first facts of a session and of each later opening."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from agentsh.context.fold import fold
 from agentsh.context.repairs import repairs
@@ -43,12 +43,12 @@ async def reopen(journal: Journal, recovery: Recovery, writer: Writer) -> None:
     closing = repairs(journal.state)
     facts = [NewFact(opened)]
     # Damage in the middle stays where it is and is found at every opening: it is told once.
-    new = [d for d in recovery.damages if d.where not in journal.state.known_damages]
+    new = [d for d in recovery.damages if not d.harmless and d.where not in journal.state.known_damages]
     if recovery.cut_bytes or recovery.newline_added or recovery.quarantined or new or closing:
         fact = Recovered(
             cut_bytes=recovery.cut_bytes,
             quarantined=recovery.quarantined,
-            damages=tuple(asdict(damage) for damage in new[:MAX_DAMAGES]),
+            damages=tuple(damage._asdict() for damage in new[:MAX_DAMAGES]),
             calls=sum(isinstance(r.fact, ToolResult) for r in closing),
             turn=journal.state.turn is not None,
         )

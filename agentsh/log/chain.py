@@ -4,7 +4,6 @@ import os
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple
 from zlib import crc32
 
@@ -84,7 +83,7 @@ class LogScan:
         for segment in tuple(self.segments):
             yield from self._segment(segment)
         yield from self._release(all_of_them=True)
-        self.damages = [replace(d, rot=self._was_synced(d)) for d in self.damages]
+        self.damages = [d._replace(rot=self._was_synced(d)) for d in self.damages]
 
     def _was_synced(self, damage: Damage) -> bool:
         return not damage.harmless and damage.kind not in _NOTHING_LOST and damage.after_seq < self.durable_seq

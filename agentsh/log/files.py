@@ -6,6 +6,7 @@ Every operation is one system call (or as few as it takes), raises OSError, and 
 import errno
 import fcntl
 import os
+import stat
 import sys
 from typing import NamedTuple, Protocol
 
@@ -108,12 +109,10 @@ class RealFiles:
     def open(self, path: str, flags: int) -> int:
         """Open with O_CLOEXEC and O_NOFOLLOW; what is created gets its mode whatever the umask."""
         fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
-        if flags & os.O_EXCL:
-            try:
+        if flags & os.O_CREAT:
+            found = os.fstat(fd)
+            if stat.S_IMODE(found.st_mode) != FILE_MODE and found.st_uid == os.geteuid():
                 os.fchmod(fd, FILE_MODE)
-            except OSError:
-                os.close(fd)
-                raise
         return fd
 
     def close(self, fd: int) -> None:
@@ -204,7 +203,7 @@ class RealFiles:
 
 
 def _stat(found: os.stat_result) -> Stat:
-    return Stat(found.st_size, found.st_ino, (found.st_mode & 0o170000) == 0o040000, found.st_mtime_ns)
+    return Stat(found.st_size, found.st_ino, stat.S_ISDIR(found.st_mode), found.st_mtime_ns)
 
 
 def write_all(files: FileSystem, fd: int, data: bytes) -> None:

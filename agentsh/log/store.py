@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from agentsh.log.record import Draft, Record
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
+class Capabilities(NamedTuple):
     """What a backend can have at all.
 
     durable: `wait_durable` means that a power cut loses nothing before it.
@@ -24,8 +22,7 @@ HARMLESS = frozenset({"bom", "blank", "crlf", "doubled", "newline"})
 """Kinds of damage that cost no record: read all the same, and told only by `verify`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(NamedTuple):
     """A place in a log that does not read.
 
     where: `segment:offset`, for people. kind: `torn`, `crc`, `gap`, `doubled`, `header`, …: docs/log-format.md.
@@ -45,8 +42,7 @@ class Damage:
         return self.kind in HARMLESS
 
 
-@dataclass(frozen=True, slots=True)
-class Recovery:
+class Recovery(NamedTuple):
     """What opening found and did to the bytes; nothing of it was lost, the rest lies in quarantine.
 
     quarantined: names of the files below the session's `quarantine/`.
@@ -61,8 +57,7 @@ class Recovery:
         return bool(self.cut_bytes or self.newline_added or self.quarantined or self.damages)
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(NamedTuple):
     """Who has the lease of a session, for people; never used to decide anything. pid: 0 where it is not known."""
 
     pid: int
@@ -122,8 +117,7 @@ class OpenLog(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """What `EventStore.open` returns: the log, the records that read, and what was repaired."""
 
     log: OpenLog

@@ -12,6 +12,8 @@ from rich.cells import cell_len
 
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
 ERASE_DOWN, ERASE_LINE = "\x1b[J", "\x1b[K"
+ERASE_ALL = "\r\x1b[C\x1b[J\x1b[1K\r"
+"""Erase from this line down, in two parts: at the top left corner tmux would first copy the screen to its history."""
 _SGR = re.compile("\x1b\\[[0-9;]*m")
 
 
@@ -28,7 +30,7 @@ class LiveRegion:
         if not self._drawn:
             return ""
         self._drawn = []
-        return "\r" + ERASE_DOWN
+        return ERASE_ALL
 
     def leave(self) -> str:
         """Take the region away and show the cursor again."""

@@ -78,6 +78,10 @@ class ReplIO:
 class _Display(Vt100_Output):
     """Never asks the terminal where the cursor is: the answer can get lost, and arrives between typed keys."""
 
+    def erase_down(self) -> None:
+        """Erase from the start of this line down; not from the corner, where tmux first copies all to its history."""
+        self.write_raw("\x1b[C\x1b[J\x1b[1K\x1b[D")
+
     @property
     def responds_to_cpr(self) -> bool:
         """Never: it is not asked."""

@@ -156,11 +156,11 @@ class JsonlStore:
         except FileExistsError as error:
             raise SessionExists(f"session {session} is there already") from error
         except (OSError, SessionHeld) as error:
-            if made and lease is not None:
-                self._remove(directory)
-                lease.release()
-            if isinstance(error, SessionHeld):
+            if isinstance(error, SessionHeld):  # somebody took it for an interrupted creation, and has it now
                 raise
+            if made:
+                self._remove(directory)
+            _release(lease)
             raise LogWriteFailed(f"cannot create session {session}: {error.strerror or error}") from error
         return _Parts(self._appender(session, segment, by, 0, 0, ()), lease, [], Recovery())
 

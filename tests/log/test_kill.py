@@ -33,6 +33,12 @@ asyncio.run(main())
 """
 
 
+def writer(root: Path) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(root), SESSION], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
 async def test_acknowledged_events_survive_kill_9(tmp_path: Path) -> None:
     blobs = FileBlobs(tmp_path / "blobs")
     store = JsonlStore(tmp_path / "sessions", blobs)
@@ -40,9 +46,7 @@ async def test_acknowledged_events_survive_kill_9(tmp_path: Path) -> None:
     await log.close()
     dice = random.Random(11)
     for _ in range(6):
-        process = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(tmp_path), SESSION], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+        process = writer(tmp_path)
         assert process.stdout is not None
         acked = 0
         for _ in range(dice.randint(1, 150)):

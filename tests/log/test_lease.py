@@ -133,8 +133,8 @@ async def test_asking_never_makes_an_opening_fail(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"\0" * 50, b"garbage", b"[1,2]", b'"x"', b"null", b"{", b'{"pid":"x","host":3,"tty":[],"since":{}}', b"[" * 4000,
-     b'{"pid":true}', b'{"pid":-5}', b"\xff\xfe", b'{"pid":' + b"9" * 5000 + b"}", b"4711"],
+    [b"", b"\0" * 50, b"garbage", b"[1,2]", b'"x"', b"null", b"{", b'{"pid":"x","host":3,"tty":[],"since":{}}',
+     b"[" * 4000, b'{"pid":true}', b'{"pid":-5}', b"\xff\xfe", b'{"pid":' + b"9" * 5000 + b"}", b"4711"],
 )  # fmt: skip
 async def test_content_only_informs(tmp_path: Path, content: bytes) -> None:
     assert parse_holder(content).pid == 0

@@ -10,6 +10,7 @@ import pytest
 from agentsh.base.errors import LogWriteFailed, SessionHeld
 from agentsh.log.files import RealFiles
 from agentsh.log.frame import decode_header
+from agentsh.log.store import OpenLog
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.jsonl import JsonlStore
 from agentsh.testing.store_contract import note, texts
@@ -47,11 +48,16 @@ async def test_another_writer_is_noticed_before_the_write() -> None:
     assert texts(store.read(SESSION)) == ["mine"]
 
 
+async def durable(log: OpenLog, seq: int) -> None:
+    """Look on until it is durable by itself."""
+    while log.durable_seq < seq:  # noqa: ASYNC110 - nobody tells those who do not wait
+        await asyncio.sleep(0.01)
+
+
 async def test_nobody_waits_and_it_becomes_durable_all_the_same() -> None:
     log = await store_on(MemFiles()).create(SESSION, by="test 1")
     await log.append([note("x")])
-    while log.durable_seq < 1:
-        await asyncio.sleep(0.01)
+    await durable(log, 1)
     (after,) = await log.append([note("y")])
     assert after.dur == 1
     await log.close()
@@ -136,8 +142,7 @@ async def test_a_failed_sync_moves_the_lines_to_a_rescue_segment(waits: bool) ->
     if waits:
         await log.wait_durable(5)
     else:
-        while log.durable_seq < 5:
-            await asyncio.sleep(0.01)
+        await durable(log, 5)
     assert log.durable_seq == 5
     names = sorted(disk.listdir(f"/sessions/{SESSION}"))
     assert names == ["000000-000000000001.jsonl", "events.jsonl", "lock"]

@@ -1,10 +1,9 @@
 """Chunks as servers really send them: fragments of calls, places of usage, words for the end."""
 
+from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from agentsh.events.base import Usage
 from agentsh.events.signals import ReasoningDelta, TextDelta
@@ -209,32 +208,35 @@ NAMES = [
     "completion_tokens_details", "total_tokens", "x_groq", "error", "object", "model", "type", "thinking",
     "text",
 ]  # fmt: skip
-LEAVES = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.sampled_from(["", "stop", "error", "x\ud83d", *NAMES])
-)
-JSON = st.recursive(
-    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=5)
-)
-LIKELY = st.fixed_dictionaries(
-    {"choices": st.lists(st.fixed_dictionaries({"delta": st.dictionaries(st.sampled_from(NAMES), JSON)}), min_size=1)}
-)
+LEAVES = [None, True, 0, -1, 1e300, "", "stop", "error", "x\ud83d", *NAMES]
 
 
-@settings(max_examples=80, deadline=None)
-@given(st.lists(JSON | LIKELY, max_size=4))
-def test_whatever_comes_it_is_taken_or_refused_in_one_of_two_ways(chunks: list[Any]) -> None:
-    shown: list[Any] = []
-    assembly = Assembly()
-    for chunk in chunks:
-        try:
-            shown += assembly.take(chunk)
-        except (ValueError, ErrorInReply):
-            continue
-    shown += assembly.rest()
-    got = assembly.reply(model="m")
-    assert got.text == "".join(d.text for d in shown if isinstance(d, TextDelta))
-    (got.text + (got.reasoning or "")).encode()
+def some_json(random: Random, depth: int = 0) -> Any:
+    """Any JSON, of the names that mean something in chunks."""
+    kind = random.random() if depth < 6 else 1.0
+    if kind < 0.25:
+        return [some_json(random, depth + 1) for _ in range(random.randrange(3))]
+    if kind < 0.75:
+        return {random.choice(NAMES): some_json(random, depth + 1) for _ in range(random.randrange(6))}
+    return random.choice(LEAVES)
+
+
+def test_whatever_comes_it_is_taken_or_refused_in_one_of_two_ways() -> None:
+    random, taken = Random(7), 0
+    for _ in range(1000):
+        shown: list[Any] = []
+        assembly = Assembly()
+        for _ in range(4):
+            chunk = some_json(random)
+            if random.random() < 0.8:
+                chunk = {"choices": [{"delta": {random.choice(NAMES): chunk for _ in range(3)}}]}
+            try:
+                shown += assembly.take(chunk)
+                taken += 1
+            except (ValueError, ErrorInReply):
+                continue
+        shown += assembly.rest()
+        got = assembly.reply(model="m")
+        assert got.text == "".join(d.text for d in shown if isinstance(d, TextDelta))
+        (got.text + (got.reasoning or "")).encode()
+    assert taken > 1000

@@ -60,10 +60,10 @@ async def test_how_the_answer_ends_and_what_it_says_of_itself() -> None:
 async def test_silence_costs_no_more_than_the_limit() -> None:
     async with answering(None) as silent, answering(_http(CARDS)) as quick:
         began_s = time.monotonic()
-        found = await find_local_servers([("a", silent), ("b", quick), ("c", silent)], limit_s=0.2)
+        found = await find_local_servers([("a", silent), ("b", quick), ("c", silent)], limit_s=0.5)
         took_s = time.monotonic() - began_s
     assert [server.models for server in found] == [("qwen3",)]
-    assert took_s < 1
+    assert took_s < 3
 
 
 def test_only_this_machine_is_asked() -> None:

@@ -211,9 +211,9 @@ async def test_usage_that_never_comes_is_not_waited_for(monkeypatch: pytest.Monk
 
 async def test_silence_is_a_cut_after_the_limit() -> None:
     with ScriptedServer([script.hang("half")], raise_failures=False) as server:
-        broken = await fails(server.base_url, timeout_s=0.2)
+        broken = await fails(server.base_url, timeout_s=0.5)
     assert isinstance(broken.error, StreamCut)
-    assert "silent for 0.2 s" in str(broken.error)
+    assert "silent for 0.5 s" in str(broken.error)
     assert broken.text == "half"
 
 
@@ -253,8 +253,8 @@ async def test_closing_the_stream_ends_the_request_at_once() -> None:
             async with aclosing(model.stream(model.encode(PROMPT))) as stream:
                 assert await anext(stream) == TextDelta("begun")
             began_s = time.monotonic()
-            await asyncio.to_thread(server.wait_for_abandoned, 1, 2.0)
-            assert time.monotonic() - began_s < 1
+            await asyncio.to_thread(server.wait_for_abandoned, 1)
+            assert time.monotonic() - began_s < 5
 
 
 @pytest.mark.parametrize("text", ["", "begun"])
@@ -267,7 +267,7 @@ async def test_cancelling_the_task_ends_the_request_at_once(text: str) -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            await asyncio.to_thread(server.wait_for_abandoned, 1, 2.0)
+            await asyncio.to_thread(server.wait_for_abandoned, 1)
             assert isinstance((await streamed(model))[-1], Reply)
 
 

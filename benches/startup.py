@@ -1,0 +1,126 @@
+"""What starting costs, as ratios in one interleaved run: `python benches/startup.py [ROUNDS]` prints Markdown.
+
+Each command and its rival run in turn, A B A B …, as whole processes; the medians and the median of the pairwise
+ratios are printed. Milliseconds belong to one machine and one moment; the ratios travel.
+"""
+
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from agentsh.log.frame import encode_event, encode_header
+from agentsh.log.record import Draft
+from agentsh.testing.server import ScriptedServer, call, forever, reply
+
+BIN = Path(sys.executable).parent
+SESSIONS = 1_000
+TS = "2026-11-29T16:20:01.123456Z"
+
+
+def fill(home: Path) -> None:
+    """Write many small sessions, as they would lie on disk."""
+    for n in range(SESSIONS):
+        session = "20261129-" + "".join("0123456789abcdefghjkmnpqrstvwxyz"[n >> s & 31] for s in (25, 20, 15, 10, 5, 0))
+        place = home / "sessions" / session
+        place.mkdir(parents=True)
+        header = encode_header(session, ordinal=0, first_seq=1, nonce=f"{n:016x}", created=TS, by="bench")
+        workspace = {"kind": "empty", "origin": None, "base": None}
+        usage = {"prompt": 1000 + n, "cached": 0, "completion": 50, "reasoning": 0}
+        drafts = [
+            Draft("session_init", TS, {"id": session, "title": None, "cwd": "/x", "project": "x", "model": "m",
+                                       "mode": "ask", "workspace": workspace}),
+            Draft("user_message", TS, {"text": f"prompt number {n} " * 5, "attachments": []}),
+            Draft("agent_message", TS, {"text": "answer " * 100, "reasoning": None, "model": "m", "finish": "stop",
+                                        "usage": usage, "cost_usd": 0.001}),
+            Draft("turn_finished", TS, {"reason": "done", "steps": 1, "usage": usage, "cost_usd": 0.001,
+                                        "duration_ms": 1}),
+        ]  # fmt: skip
+        lines = [encode_event(d, seq=i, dur=0, salt=header.salt) for i, d in enumerate(drafts, 1)]
+        (place / "events.jsonl").write_bytes(header.raw + b"".join(lines))
+
+
+def one(argv: list[str], env: dict[str, str], cwd: Path) -> float:
+    """Return the seconds of one run."""
+    start = time.perf_counter()
+    done = subprocess.run(argv, env=env, cwd=cwd, capture_output=True, check=False)
+    seconds = time.perf_counter() - start
+    if done.returncode:
+        sys.exit(f"{argv} failed: {done.stderr.decode()}")
+    return seconds
+
+
+def pair(a: Callable[[], float], b: Callable[[], float], rounds: int) -> tuple[float, float, float]:
+    """Return the medians of both and the median ratio."""
+    a(), b()
+    runs = [(a(), b()) for _ in range(rounds)]
+    return (
+        statistics.median(x for x, _ in runs),
+        statistics.median(y for _, y in runs),
+        statistics.median(x / y for x, y in runs),
+    )
+
+
+def main(rounds: int) -> None:
+    """Measure and print."""
+    with tempfile.TemporaryDirectory() as text, ScriptedServer([forever(answer)]) as server:
+        place = Path(text)
+        home = place / "home"
+        fill(home)
+        (place / "cwd").mkdir()
+        env = {**os.environ, "AGENTSH_HOME": str(home), "OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k"}
+        turn_env = {**env, "AGENTSH_HOME": str(place / "other")}
+        agentsh, python = str(BIN / "agentsh"), sys.executable
+
+        def run(*argv: str, env: dict[str, str] = env) -> Callable[[], float]:
+            return lambda: one(list(argv), env, place / "cwd")
+
+        turn = (agentsh, "new", "go", "-p", "--json", "--model", "m", "--mode", "yolo", "--empty")
+        rows = [
+            ("`--version` / `python -c pass`", 3.0, run(agentsh, "--version"), run(python, "-c", "pass")),
+            ("`ls`, 1,000 sessions / `import typer`", 1.2, run(agentsh, "ls"), run(python, "-c", "import typer")),
+            (
+                "a headless turn with a tool call / `import AsyncOpenAI`",
+                2.0,
+                run(*turn, env=turn_env),
+                run(python, "-c", "from openai import AsyncOpenAI"),
+            ),
+        ]
+        print("| what / rival | ms | rival ms | ratio | at most |\n|---|--:|--:|--:|--:|")
+        for name, limit, a, b in rows:
+            ours, theirs, ratio = pair(a, b, rounds)
+            print(f"| {name} | {ours * 1000:.0f} | {theirs * 1000:.0f} | {ratio:.2f} | {limit} |", flush=True)
+        peak = peak_mib(list(turn), turn_env, place / "cwd")
+        print(f"| memory of that turn, MiB | {peak:.0f} | | | 100 |")
+        print(f"| first request, bytes | {len(server.requests[0].body):,} | | | 8,000 |")
+
+
+def answer(request: object) -> object:
+    """Ask for one tool, then answer."""
+    messages = json.loads(request.body)["messages"]  # type: ignore[attr-defined]
+    if messages[-1]["role"] == "tool":
+        return reply("Done.")
+    return reply("I write.", calls=[call("write", {"path": "a.txt", "content": "one\n"})])
+
+
+def peak_mib(argv: list[str], env: dict[str, str], cwd: Path) -> float:
+    """Return the peak memory of one run, measured in a process of its own."""
+    pid = os.fork()
+    if not pid:
+        with open(os.devnull, "wb") as sink:
+            subprocess.run(argv, env=env, cwd=cwd, stdout=sink, stderr=sink, check=False)
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        Path(cwd / "peak").write_text(str(peak))
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return int((cwd / "peak").read_text()) / 1024
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 15)
