@@ -68,7 +68,7 @@ class _Search:
         try:
             for entry in self._workspace.walk(name):
                 self._deadline.check()
-                if entry.kind != "file" or (fits and not fits.fullmatch(entry.path.removeprefix(prefix))):
+                if entry.kind != "file" or (fits and not fits(entry.path.removeprefix(prefix))):
                     continue
                 self._file(entry.path)
                 if self.stopped:

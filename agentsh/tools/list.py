@@ -32,7 +32,7 @@ def list_(
     else:
         prefix = "" if name == "." else name + "/"
         fits = matcher(glob)
-        entries = [e for e in ctx.workspace.walk(name) if fits.fullmatch(e.path.removeprefix(prefix))]
+        entries = [e for e in ctx.workspace.walk(name) if fits(e.path.removeprefix(prefix))]
         what, about = "file" if len(entries) == 1 else "files", prefix + glob
     summary = f"list {one_line(about, 100)} · {len(entries):,} {what}"
     if not entries:

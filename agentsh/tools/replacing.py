@@ -125,7 +125,7 @@ def _nearest(lines: list[str], wanted: list[str]) -> int | None:
     for number, line in enumerate(lines):
         index.setdefault(_words(line), []).append(number)
     votes: Counter[int] = Counter()
-    for offset, line in enumerate(wanted):
+    for offset, line in enumerate(wanted[:MAX_NEAR_LINES]):
         words = _words(line)
         if words:
             votes.update(number - offset for number in index.get(words, ())[:_MAX_COMPARED] if number >= offset)

@@ -63,7 +63,8 @@ class LocalWorkspace:
         if self._jail.kind(top) == "file":
             yield Entry(top, "file", self._jail.size(top))
             return
-        todo = [(entry, self._rules_for(top)) for entry in _ordered(self._jail.entries(top))]
+        rules = self._rules_for(top)
+        todo = [(entry, rules) for entry in _ordered(self._jail.entries(top))]
         while todo:
             entry, rules = todo.pop()
             if rules.excludes(entry.path, directory=entry.kind == "directory"):

@@ -23,7 +23,8 @@ def test_the_sample_encodes_again_byte_for_byte() -> None:
     header = decode_header(LINES[0])
     again = encode_header(
         header.session, ordinal=header.ordinal, first_seq=header.first_seq, nonce=header.nonce,
-        created=header.created, by=header.by, rescue=header.rescue, parent=header.parent, prev_sha256=header.prev_sha256,
+        created=header.created, by=header.by, rescue=header.rescue, parent=header.parent,
+        prev_sha256=header.prev_sha256,
     )  # fmt: skip
     assert again == header
     for line in LINES[1:]:

@@ -45,7 +45,7 @@ async def test_acknowledged_events_survive_kill_9(tmp_path: Path) -> None:
     log = await store.create(SESSION, by="test 1")
     await log.close()
     dice = random.Random(11)
-    for _ in range(6):
+    for _ in range(4):
         process = writer(tmp_path)
         assert process.stdout is not None
         acked = 0

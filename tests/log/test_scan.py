@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from agentsh.log.scan import MAX_SCAN_LINE, to_record
+from agentsh.log.head import read_head
+from agentsh.log.scan import MAX_SCAN_LINE, Flaw, SegmentScan, to_record
 from agentsh.log.segment import closed_name
 from tests.log.disks import MemFiles
 from tests.log.logs import DIR, LOG, header, kinds, line, lines, scan_of, scanned
@@ -45,26 +46,39 @@ def test_every_truncation() -> None:
             assert scan.last.head.salt is None, size
 
 
+def quick(data: bytes) -> tuple[list[tuple[int, bytes]], bool]:
+    """Return what one segment gives, and whether it says that something is wrong."""
+    head = read_head(data)
+    scan = SegmentScan(head, [data[head.start :]])
+    items = list(scan.items())
+    found = [(item[0], item[1]) for item in items if not isinstance(item, Flaw)]
+    return found, bool(head.flaws or scan.tail or scan.needs_newline or len(found) < len(items))
+
+
 @pytest.mark.parametrize("bit", range(8))
 def test_every_single_bit_flip(bit: int) -> None:
     """No readable record is lost, none is silently wrong, and each flip is told; in the header too."""
-    starts = [0, len(HEAD.raw)]
-    for text in LINES:
-        starts.append(starts[-1] + len(text))
-    hit = 0
-    for place in range(len(WHOLE)):
-        while place >= starts[hit + 1]:
-            hit += 1  # the line, 0 for the header
+    data = bytearray(WHOLE)
+    place = 0
+    for hit, text in enumerate([HEAD.raw, *LINES]):
+        for at in range(len(text)):
+            data[place] ^= 1 << bit
+            found, told = quick(bytes(data))
+            assert found == (TEXTS if hit == 0 or at == len(text) - 1 else without(hit)), place
+            assert told, place
+            data[place] ^= 1 << bit
+            place += 1
+
+
+def test_a_flip_is_told_as_what_it_is() -> None:
+    place = len(HEAD.raw)
+    for hit, text in enumerate(LINES[:-1], 1):
         data = bytearray(WHOLE)
-        data[place] ^= 1 << bit
+        data[place + hit * 2] ^= 4
         found, scan = scan_of(bytes(data))
-        on_newline = place + 1 == starts[hit + 1]
-        assert found == (TEXTS if hit == 0 or on_newline else without(hit)), place
-        assert scan.last is not None
-        assert scan.damages or scan.last.tail, place
-        if 0 < hit < 40 and not on_newline:
-            (damage,) = scan.damages
-            assert (damage.after_seq, damage.rot) == (hit - 1, True), place
+        assert found == without(hit)
+        assert [(d.after_seq, d.rot, d.harmless) for d in scan.damages] == [(hit - 1, True, False)]
+        place += len(text)
 
 
 def test_random_damage_never_makes_up_a_record() -> None:

@@ -31,6 +31,7 @@ class Terminal:
     ) -> None:
         self.raw = ""
         self.columns = columns
+        self._page, self._page_at = "", (-1, 0)
         env = {**os.environ, "TERM": "xterm-256color", "PYTHONPATH": os.getcwd(), **environment}
         program, *rest = argv or [sys.executable, "-m", "tests.repl.talk"]
         self._child = pexpect.spawn(
@@ -112,7 +113,10 @@ class Terminal:
     @property
     def page(self) -> str:
         """All lines as one text, without the empty ones at the end."""
-        return "\n".join(self.lines).rstrip()
+        if self._page_at != (len(self.raw), self.columns):
+            self._page_at = (len(self.raw), self.columns)
+            self._page = "\n".join(self.lines).rstrip()
+        return self._page
 
     def count(self, text: str) -> int:
         """How often a text is to be seen."""

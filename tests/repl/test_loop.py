@@ -20,6 +20,7 @@ from agentsh.repl import commands
 from agentsh.repl.ask import TerminalApprover, question_text
 from agentsh.repl.history import TypedHistory
 from agentsh.repl.loop import Repl, run_repl
+from agentsh.repl.reflow import wraps_anew
 from agentsh.repl.status import status_line
 from agentsh.repl.terminal import ReplIO, typed_text
 from tests.engine import rig
@@ -222,3 +223,13 @@ def test_status_line_keeps_the_id() -> None:
     assert status_line(state, "bwrap", 80) == f"gpt-5 · auto · bwrap · {rig.ID}"
     assert status_line(state, "none", 40) == f"gpt-5 · auto · {rig.ID}"
     assert status_line(state, "none", 20) == rig.ID
+
+
+@pytest.mark.parametrize(
+    ("environment", "known"),
+    [({"TERM": "xterm-256color"}, False), ({"TMUX": "x"}, True), ({"TERM": "tmux-256color"}, True), ({}, False)],
+)
+def test_only_terminals_known_for_it_are_taken_to_wrap_old_rows_anew(
+    environment: dict[str, str], known: bool
+) -> None:
+    assert wraps_anew(environment) is known

@@ -62,17 +62,12 @@ async def test_read_stays_within_its_limits(root: Path, call: Call) -> None:
 async def test_reading_on_gives_the_whole_file(root: Path, call: Call) -> None:
     whole = "".join(f"{i} {'y' * (i % 300)}\n" for i in range(3_000))
     (root / "f").write_text(whole)
-    parts, offset = [], 1
+    parts: list[str] = []
+    offset = 1
     while offset:
-        body, _, rest = (
-            (await call("read", path="f", offset=offset))
-            .for_model.removeprefix("[")
-            .partition("\n")[2]
-            .rpartition("[")
-        )
-        body = body if rest.endswith("]") else rest
-        parts.append(body)
-        offset = int(rest.rpartition("=")[2][:-1]) if "offset=" in rest else 0
+        lines = (await call("read", path="f", offset=offset)).for_model.split("\n")[1:]
+        parts += [line + "\n" for line in lines[:-1]]
+        offset = int(lines[-1].rpartition("=")[2][:-1]) if lines[-1] else 0
     assert "".join(parts) == whole
 
 
@@ -103,8 +98,8 @@ async def test_an_image_by_name_only_is_read_as_what_it_is(root: Path, call: Cal
 async def test_read_refusals_say_what_to_do(root: Path, call: Call) -> None:
     (root / "src").mkdir()
     (root / "src" / "cart.py").write_text("x")
-    with open(root / "huge", "wb") as file:
-        file.truncate(11 * 1024 * 1024)
+    (root / "huge").touch()
+    os.truncate(root / "huge", 11 * 1024 * 1024)
     for path, why in (("src/card.py", "did you mean src/cart.py?"), ("src", "list tool"), ("huge", "use grep")):
         with pytest.raises(PathRefused, match=why.replace("?", "\\?")):
             await call("read", path=path)
