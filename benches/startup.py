@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from agentsh.base.ids import CROCKFORD
 from agentsh.log.frame import encode_event, encode_header
 from agentsh.log.record import Draft
 from agentsh.testing.server import ScriptedServer, call, forever, reply
@@ -27,7 +28,7 @@ TS = "2026-11-29T16:20:01.123456Z"
 def fill(home: Path) -> None:
     """Write many small sessions, as they would lie on disk."""
     for n in range(SESSIONS):
-        session = "20261129-" + "".join("0123456789abcdefghjkmnpqrstvwxyz"[n >> s & 31] for s in (25, 20, 15, 10, 5, 0))
+        session = "20261129-" + "".join(CROCKFORD[n >> bits & 31] for bits in (25, 20, 15, 10, 5, 0))
         place = home / "sessions" / session
         place.mkdir(parents=True)
         header = encode_header(session, ordinal=0, first_seq=1, nonce=f"{n:016x}", created=TS, by="bench")

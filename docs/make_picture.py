@@ -40,9 +40,8 @@ def main() -> None:
     some = [*lines[:FIRST], "", "  ⋮", "", *lines[-LAST:]]
     console.print(Text.from_ansi("\n".join(["$ agentsh new --model demo", "", *some])))
     svg = console.export_svg(title="agentsh")
-    TARGET.write_text(
-        re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), encoding="utf-8"
-    )  # no font from afar
+    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # a picture must not ask anybody for a font
+    TARGET.write_text(svg, encoding="utf-8")
     print(f"{TARGET}: {TARGET.stat().st_size:,} bytes, {len(lines)} lines replayed")
 
 

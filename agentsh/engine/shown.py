@@ -45,6 +45,8 @@ class Shown:
         """Preview one item."""
         await self.gate()
         self._journal.signal(item)
+        if isinstance(item, Retrying):  # what was thought before the retry is not part of the next answer
+            self._reasonings.clear()
         if isinstance(item, TextDelta):
             self._texts.append(item.text)
             self._text_saver.add(item.text)

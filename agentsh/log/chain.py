@@ -46,6 +46,10 @@ class Segment(NamedTuple):
         """Tell whether this is the segment that is written."""
         return self.name == OPEN_NAME
 
+    def place(self, offset: int) -> str:
+        """Return `ORDINAL:OFFSET`, which stays the same when the segment is closed."""
+        return f"{self.ordinal:06}:{offset}"
+
 
 class LogScan:
     """One pass over a log. The attributes below hold once `entries` has ended; call `close` at last.
@@ -124,7 +128,7 @@ class LogScan:
     def _report(self, segment: Segment, flaw: Flaw) -> None:
         if segment.cap is not None and self.last_seq + 1 >= segment.cap and flaw.kind not in ("header", "session"):
             return  # a later segment has all that could have stood there
-        where = f"{segment.name}:{flaw.offset}"
+        where = segment.place(flaw.offset)
         after = max(self._held, default=self.last_seq)
         self.damages.append(Damage(where, flaw.kind, flaw.bytes, after))
         if flaw.lines:
@@ -132,7 +136,7 @@ class LogScan:
 
     def _out_of_order(self, segment: Segment, entry: Entry, salt: int) -> Iterator[Entry]:
         seq, text, _, offset = entry
-        where, size = f"{segment.name}:{offset}", len(text) + 1
+        where, size = segment.place(offset), len(text) + 1
         known = self._seen.get(seq)
         if seq in self._held:
             other, other_salt, _ = self._held[seq]

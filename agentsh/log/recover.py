@@ -20,8 +20,6 @@ from agentsh.log.segment import (
 from agentsh.log.store import Damage, Recovery
 
 QUARANTINE = "quarantine"
-MAX_TOLD = 50
-"""Damages that a `Recovery` lists, so that the event that records them fits its line; `damages` has all."""
 
 
 class OpenSegment(NamedTuple):
@@ -71,10 +69,6 @@ def recover(files: FileSystem, directory: str, session: str, scan: LogScan, by: 
 
 
 def _recovery(cut: int, newline: bool, moved: list[str], damages: tuple[Damage, ...]) -> Recovery:
-    if len(damages) > MAX_TOLD:
-        rest = damages[MAX_TOLD:]
-        more = Damage(rest[0].where, "more", sum(d.bytes for d in rest), rest[0].after_seq, any(d.rot for d in rest))
-        damages = (*damages[:MAX_TOLD], more)
     return Recovery(cut, newline, tuple(moved), damages)
 
 

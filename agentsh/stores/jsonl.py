@@ -95,7 +95,7 @@ class JsonlStore:
         held = self.holder(session) is not None
         if last is not None and segment is not None and last.tail is not None and not held:
             tail = last.tail
-            found.append(Damage(f"{segment.name}:{tail.offset}", "torn", tail.bytes, scan.last_seq))
+            found.append(Damage(segment.place(tail.offset), "torn", tail.bytes, scan.last_seq))
         if scan.newer:
             found.append(Damage(f"{OPEN_NAME}:0", "newer", 0, 0))
         if segment is None and not held:

@@ -210,6 +210,10 @@ class Jail:
                     raise _outside(path)
                 os.close(stack.pop())
                 continue
+            if todo and len(stack) <= MAX_DEPTH:
+                with suppress(OSError):  # nearly always it is a directory; if not, find out what it is
+                    stack.append(os.open(part, _DIRECTORY, dir_fd=stack[-1]))
+                    continue
             info = _look(part, stack[-1])
             if info is None and todo and create:
                 with suppress(FileExistsError):

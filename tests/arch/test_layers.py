@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def lint(root: Path) -> subprocess.CompletedProcess[str]:
-    code = "import sys; sys.path.insert(0, '.'); from importlinter.cli import lint_imports_command; lint_imports_command()"
+    code = "import sys; sys.path.insert(0, '.'); from importlinter.cli import lint_imports_command as lint; lint()"
     return subprocess.run(
         [sys.executable, "-c", code, "--no-cache"], cwd=root, capture_output=True, text=True, timeout=60, check=False
     )

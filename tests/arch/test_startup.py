@@ -52,7 +52,10 @@ def test_ls_loads_no_framework(tmp_path: Path, argv: list[str]) -> None:
 
 
 def test_the_store_loads_no_pydantic() -> None:
-    code = "import sys, agentsh.stores.jsonl, agentsh.stores.memory; print(sorted({'pydantic', 'zstandard'} & set(sys.modules)))"
+    code = (
+        "import sys, agentsh.stores.jsonl, agentsh.stores.memory\n"
+        "print(sorted({'pydantic', 'zstandard'} & set(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
 
