@@ -35,8 +35,10 @@ class Terminal:
         """Show the beginning and the newest turns of a session again; the whole of it is what `replay` is for."""
         starts = [n for n, e in enumerate(events) if e.fact.type == "user_message" and _opens_turn(events, n)]
         from_ = starts[-SHOWN_TURNS] if len(starts) > SHOWN_TURNS else 0
+        self.renderer.suspend()  # so that all of it is one write
         for event in [*events[:1], *events[max(from_, 1) :]]:
             self.renderer.on(event)
+        self.renderer.resume()
 
     async def run(self, running: Running, prompt: str | None) -> int:
         """Talk until the user leaves; return the exit code."""

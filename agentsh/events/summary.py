@@ -34,8 +34,8 @@ def summarise(records: Iterable[Record]) -> dict[str, Any]:
     s: dict[str, Any] = {
         "version": VERSION, "title": None, "created": None, "updated": None, "cwd": None, "project": None,
         "model": None, "mode": None, "workspace": None, "workspace_path": None, "origin": None, "tags": [],
-        "turns": 0, "prompt_tokens": 0, "cached_tokens": 0, "completion_tokens": 0, "cost_usd": None, "open_turn": False,
-        "last_seq": 0,
+        "turns": 0, "prompt_tokens": 0, "cached_tokens": 0, "completion_tokens": 0, "cost_usd": None,
+        "open_turn": False, "last_seq": 0,
     }  # fmt: skip
     for record in records:
         s["last_seq"], s["updated"] = record.seq, record.ts

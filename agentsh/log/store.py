@@ -25,7 +25,7 @@ HARMLESS = frozenset({"bom", "blank", "crlf", "doubled", "newline"})
 class Damage(NamedTuple):
     """A place in a log that does not read.
 
-    where: `ORDINAL:OFFSET`, the segment and the byte in it. kind: `torn`, `crc`, `gap`, `doubled`, `header`, …: docs/log-format.md.
+    where: `ORDINAL:OFFSET`, the segment and the byte in it. kind: `crc`, `gap`, `doubled`, …: docs/log-format.md.
     after_seq: the last good seq before it. rot: what stood there had been synced; else it may be an unsynced
     write that a power cut took.
     """

@@ -18,7 +18,9 @@ from agentsh.ports.workspace import Workspace
 from agentsh.workspace.local import LocalWorkspace
 from agentsh.workspace.strays import kill_session
 
-SESSION = "20261129-t00ls0"
+SESSION = f"test-contract-{os.getpid()}"
+"""Tests run in several processes; each looks for its own strays."""
+
 SECRET = "canary-secret-text"
 MAX_DESCRIPTION_CHARS = 400
 MAX_SCHEMA_BYTES = 1_000

@@ -1,6 +1,7 @@
 """A workspace, and a way to call a tool as the engine does."""
 
 import json
+import os
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from agentsh.ports.tool import Tool, ToolContext, ToolOutcome
 from agentsh.workspace.local import LocalWorkspace
 from agentsh.workspace.strays import kill_session
 
-SESSION = "20261129-t00ls1"
+SESSION = f"test-tools-{os.getpid()}"  # tests run in several processes; each looks for its own strays
 Call = Callable[..., Awaitable[ToolOutcome]]
 
 

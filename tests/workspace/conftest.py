@@ -1,5 +1,6 @@
 """A workspace in a temporary directory, next to a directory that must stay as it is."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from agentsh.workspace.local import LocalWorkspace
 from agentsh.workspace.strays import kill_session
 
-SESSION = "20261129-w0rk5p"
+SESSION = f"test-workspace-{os.getpid()}"  # tests run in several processes; each looks for its own strays
 SECRET = b"secret of somebody else"
 
 

@@ -1,0 +1,53 @@
+"""docs/log-format.md is true: its snippets run on the sample, and it names every event type and member."""
+
+import re
+from pathlib import Path
+
+from agentsh.events.base import Fact, Value
+from agentsh.events.union import KINDS
+from agentsh.log.frame import decode_header
+from agentsh.log.spill import END_BYTES, MAX_LINE_BYTES
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "log-format.md").read_text()
+SAMPLE = ROOT / "tests" / "golden" / "format1-sample.jsonl"
+
+
+def run(snippet: str) -> list[str]:
+    """Run a snippet of the page on the sample and return what it prints."""
+    out: list[str] = []
+    text = snippet.replace("events.jsonl", str(SAMPLE)).replace("for line in open", "for line in opened")
+    exec(text, {"print": lambda *what: out.append(" ".join(map(str, what))), "opened": lambda p, m: SAMPLE.read_bytes().splitlines(keepends=True), "open": lambda p, m: _File()})
+    return out
+
+
+class _File:
+    def read(self) -> bytes:
+        return SAMPLE.read_bytes()
+
+
+def test_the_snippets_run() -> None:
+    reading, checking = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    assert len(run(reading)) == 17
+    assert run(checking) == ["[]"]
+
+
+def test_the_header_of_the_page_is_a_header() -> None:
+    (line,) = re.findall(r'^\{"format".*\}$', PAGE, re.MULTILINE)
+    assert decode_header(line.encode() + b"\n").raw == SAMPLE.read_bytes().splitlines(keepends=True)[0]
+
+
+def test_limits() -> None:
+    assert f"**{MAX_LINE_BYTES:,} bytes**" in PAGE
+    assert f"at most {END_BYTES} bytes each" in PAGE
+
+
+def test_every_type_and_member_is_described() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", PAGE.partition("## Event types")[2], re.MULTILINE))
+    assert set(rows) == set(KINDS)
+    for name, kind in KINDS.items():
+        for member, field in kind.model_fields.items():
+            if member != "type":
+                shown = f"`{member}`" if field.is_required() else f"*`{member}`*"
+                assert shown in rows[name], (name, member)
+    assert issubclass(Fact, Value)
