@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
@@ -146,7 +147,8 @@ async def _run(
         terminal = Terminal(homes.write, settings)
         screens = Screens((terminal.renderer,), terminal.approver)
     plan = Plan(homes.write, settings, choice, screens, limits)
-    running = await new_session(plan, session, provisioned, cwd=Path.cwd(), mode=mode)
+    with terminal.starting() if terminal else nullcontext():
+        running = await new_session(plan, session, provisioned, cwd=Path.cwd(), mode=mode)
     if options.name:
         await running.session.rename(options.name)
     if options.tags:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from agentsh.app.build import Running, blob_store
@@ -12,7 +13,7 @@ from agentsh.app.texts import BlobTexts
 from agentsh.events.event import Event
 from agentsh.repl.ask import TerminalApprover
 from agentsh.repl.loop import run_repl
-from agentsh.repl.terminal import ReplIO
+from agentsh.repl.terminal import ReplIO, quiet
 
 SHOWN_TURNS = 3
 """How many of the newest turns `resume` shows again."""
@@ -30,6 +31,10 @@ class Terminal:
             models=tuple(dict.fromkeys([*settings.models, "demo"])),
         )
         self.approver = TerminalApprover(self._io)
+
+    def starting(self) -> AbstractContextManager[None]:
+        """While the session is made or opened: keys that are typed already go to the first prompt."""
+        return quiet(self._io)
 
     def show_past(self, events: Sequence[Event]) -> None:
         """Show the beginning and the newest turns of a session again; the whole of it is what `replay` is for."""

@@ -8,6 +8,7 @@ from agentsh.base.errors import ToolFailed
 MAX_ALTERNATIVES = 64
 
 _Part = re.Pattern[str] | None  # None: `**`
+_NOTHING = re.compile("(?!)")
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
@@ -38,11 +39,11 @@ def _fits(names: Sequence[str], parts: Sequence[_Part]) -> bool:
     at = part = resume = 0
     wide = -1
     while at < len(names):
-        now = parts[part] if part < len(parts) else False
+        now = parts[part] if part < len(parts) else _NOTHING
         if now is None:
             wide, resume = part, at
             part += 1
-        elif now and now.fullmatch(names[at]):
+        elif now.fullmatch(names[at]):
             at += 1
             part += 1
         elif wide >= 0:
