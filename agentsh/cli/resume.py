@@ -97,7 +97,10 @@ async def _run(
         if terminal is not None:
             terminal.show_past(past)
 
-    running = await resume_session(place.home, place.id, settings, plan_for=plan_for, show=show, directory=directory)
+    with terminal.starting() if terminal else nullcontext():
+        running = await resume_session(
+            place.home, place.id, settings, plan_for=plan_for, show=show, directory=directory
+        )
     if options.mode:
         await running.session.set_mode(cast(Mode, options.mode))
     if terminal is None:
