@@ -135,7 +135,7 @@ def _copied(target: Path, source: Path, what: Plan, progress: Progress | None) -
     if unreadable:
         remarks.append(f"{plural(unreadable, 'file')} could not be read")
     note = f"left out of the workspace: {'; '.join(remarks)}" if remarks else None
-    return Provisioned("copy", str(source), target, note, len(what.files), what.bytes)
+    return Provisioned("copy", str(source), target, note, len(what.files) - unreadable, what.bytes)
 
 
 def _remove(partial: Path) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from agentsh.workspace.environ import SESSION_MARK
 
 AVAILABLE = sys.platform == "linux"
-_ROUNDS = 10
+_ROUNDS = 50
 _ROUND_S = 0.002
 _YOUNG_S = 1.0
 
@@ -38,7 +38,7 @@ def kill_session(session: str) -> int:
     """Kill every process that a session's commands left behind; return how many.
 
     For the next start after agentsh itself was killed, and for the end. Blocks for the time it takes to read /proc
-    (20 to 80 µs a process), at most ten times.
+    (20 to 80 µs a process), twice if there are any.
     """
     return kill_marked(SESSION_MARK, session)
 
@@ -53,12 +53,11 @@ def kill_marked(name: str, value: str, since: Birth | None = None) -> int:
     killed: set[int] = set()
     for _ in range(_ROUNDS):
         marked, unclear = _marked(mark, since)
-        fresh = marked - killed
         for pid in marked:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         killed |= marked
-        if not fresh and not unclear:  # a fork may have slipped through: look until nothing new turns up
+        if not marked and not unclear:  # all are dead, and no fork slipped through
             break
         time.sleep(_ROUND_S)
     return len(killed)

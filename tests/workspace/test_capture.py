@@ -1,5 +1,7 @@
 """However output is cut into reads, what is kept and what is shown stay the same."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +13,7 @@ TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",
 
 def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
     places = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
-    return [data[a:b] for a, b in zip(places, places[1:], strict=False)]
+    return [data[a:b] for a, b in pairwise(places)]
 
 
 @given(TEXTS, st.lists(st.integers(0, 2_000)), st.integers(1, 400))
