@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 ANA = Path("/home/ana")
 HOME = ANA / "agentsh"
-PROMPTS = ("Create a small project and run its tests.", "List the files.")
+PROMPT = "Create a small project and run its tests."
 
 
 def main() -> None:
@@ -26,9 +26,8 @@ def main() -> None:
         agentsh = str(Path(sys.executable).parent / "agentsh")
         env = {k: v for k, v in os.environ.items() if not k.startswith(("AGENTSH_", "OPENAI_"))}
         env |= {"HOME": str(ANA), "AGENTSH_HOME": str(HOME)}
-        new = [agentsh, "new", PROMPTS[0], "--model", "demo", "--empty", "-p", "--tag", "sample"]
-        for words in (new, [agentsh, "resume", "--last", PROMPTS[1], "-p"]):
-            subprocess.run(words, cwd=shop, env=env, check=True, stdout=subprocess.DEVNULL)
+        words = [agentsh, "new", PROMPT, "--model", "demo", "--empty", "-p", "--tag", "sample"]
+        subprocess.run(words, cwd=shop, env=env, check=True, stdout=subprocess.DEVNULL)
         (session,) = (p.name for p in (HOME / "sessions").iterdir())
         replace(session)
     finally:
