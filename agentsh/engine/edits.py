@@ -19,7 +19,12 @@ def _lines(data: bytes | None) -> list[str] | None:
         return []
     if b"\0" in data or len(data) > MAX_DIFF_BYTES:
         return None
-    return data.decode("utf-8", "replace").split("\n")
+    lines = data.decode("utf-8", "replace").split("\n")
+    if lines[-1]:
+        lines[-1] += "\n\\ No newline at end of file"  # as diff(1) marks it
+    else:
+        lines.pop()
+    return lines
 
 
 def diff(edit: Edit) -> str:
