@@ -205,7 +205,7 @@ class _Assembly:
         for renderer in screens.renderers:
             bus.subscribe(renderer)
         self.tools = tools()
-        self.workspace: Workspace = LocalWorkspace(root, session=log.session)
+        self.workspace: Workspace = LocalWorkspace(root, session=log.session, in_place=in_place)
         self.journal = Journal(log, state, bus, clock)
         hooks = _hooks(plan.settings)
 

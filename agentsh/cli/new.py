@@ -3,10 +3,11 @@
 import asyncio
 import os
 import sys
+import time
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, TextIO, cast
 
 from agentsh.app.build import Plan, Screens, new_session
 from agentsh.app.paths import Homes, find_homes, prepare
@@ -116,9 +117,44 @@ def _workspace(options: NewOptions, homes: Homes) -> tuple[str, Provisioned]:
     elif options.source is not None:
         choice = "from"
     source = (options.source or Path.cwd()).expanduser().absolute()
-    return session, provision(
-        home.workspaces / session, choice=choice, source=source, homes=[h.root for h in homes.read]
-    )
+    with CopyProgress(sys.stderr) as progress:
+        return session, provision(
+            home.workspaces / session,
+            choice=choice,
+            source=source,
+            homes=[h.root for h in homes.read],
+            progress=progress.show,
+        )
+
+
+class CopyProgress:
+    """One line on stderr while a copy takes longer than a second; on a terminal only, and wiped at the end."""
+
+    AFTER_S = 1.0
+    EVERY_S = 0.1
+
+    def __init__(self, err: TextIO) -> None:
+        self._err = err
+        self._next_s = time.monotonic() + self.AFTER_S if err.isatty() else float("inf")
+        self._drawn = False
+
+    def __enter__(self) -> "CopyProgress":
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._drawn:
+            self._err.write("\r\x1b[2K")
+            self._err.flush()
+
+    def show(self, done: int, total: int, size: int) -> None:
+        """Draw the state; called for each file."""
+        now = time.monotonic()
+        if now < self._next_s:
+            return
+        self._next_s, self._drawn = now + self.EVERY_S, True
+        bar = "█" * (20 * done // max(total, 1))
+        self._err.write(f"\rcopying the workspace  {bar:<20}  {done:,} of {total:,} files, {size / 1e6:.0f} MB")
+        self._err.flush()
 
 
 async def _run(
