@@ -69,6 +69,7 @@ def _whole_or_error(messages: tuple[Message, ...], total: int, budget_tokens: in
 def _starts(state: SessionState, messages: tuple[Message, ...], counts: list[int], surplus: float) -> Iterator[int]:
     """Yield where the context could start instead, best first: a turn or else a reply that frees enough, the last."""
     openers = {item.seq for item in state.talk if isinstance(item, UserItem) and item.opens_turn}
+    newest = max(openers, default=0)
     gone, turns, replies = 0, [], []
     for message, tokens in zip(messages, counts, strict=True):
         if message.role == "system":
@@ -77,7 +78,7 @@ def _starts(state: SessionState, messages: tuple[Message, ...], counts: list[int
             turns.append((message.seq, gone))
         elif message.seq > state.context_from and message.role == "assistant":
             replies.append((message.seq, gone))
-        gone += 0 if message.role == "user" and message.seq == max(openers, default=0) else tokens
+        gone += 0 if message.role == "user" and message.seq == newest else tokens
     for starts in (turns, replies):
         yield from (seq for seq, freed in starts if freed >= surplus)
     yield from (seq for seq, _ in [*turns[-1:], *replies[-1:]])

@@ -20,6 +20,9 @@ LOST_REPLY = turn.AgentMessage(
     cost_usd=None,
 )  # fmt: skip
 
+KEPT_OUTPUTS = 8
+"""Newest partial_output facts that are kept for a call: each is at most 4,000 bytes, a result shows 10,000."""
+
 Handler = Callable[[SessionState, Event, Any], None]
 
 
@@ -123,7 +126,8 @@ def _agent(state: SessionState, event: Event, fact: turn.AgentMessage) -> None:
 def _call(state: SessionState, event: Event, fact: tool.ToolCall) -> None:
     asker = next((i for i in reversed(state.talk) if isinstance(i, AgentItem)), None)
     if asker is None or asker.seq != event.cause:  # its reply was in a damaged place: stand in for it
-        asker = AgentItem(event.cause or event.seq, LOST_REPLY)
+        newest = state.talk[-1].seq if state.talk else 0
+        asker = AgentItem(event.cause if event.cause and event.cause > newest else event.seq, LOST_REPLY)
         state.talk.append(asker)
     call = CallState(event.seq, asker.seq, fact.call, fact.name, fact.arguments)
     asker.calls.append(call)
@@ -144,7 +148,9 @@ def _answered(state: SessionState, event: Event, fact: tool.ApprovalAnswered) ->
 def _output(state: SessionState, event: Event, fact: tool.PartialOutput) -> None:
     call_seq = event_call_seq(state, event)
     if call_seq is not None:
-        state.calls[call_seq].output.append(fact.text)
+        output = state.calls[call_seq].output
+        output.append(fact.text)
+        del output[:-KEPT_OUTPUTS]
 
 
 def _recovered(state: SessionState, event: Event, fact: session.Recovered) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from agentsh.context.state import AgentItem, CallState, SessionState, TalkItem, UserItem
@@ -62,8 +63,8 @@ def build(state: SessionState, texts: Texts, *, from_seq: int) -> tuple[Message,
 
 def kept(talk: list[TalkItem], from_seq: int) -> Iterator[TalkItem]:
     """Yield the items of the context, oldest first; a turn that is cut into keeps what the user said in it."""
-    start = next((n for n, item in enumerate(talk) if item.seq >= from_seq), None)
-    if start is None:  # a cut beyond the end: only a damaged log says so
+    start = bisect_left(talk, from_seq, key=lambda item: item.seq)
+    if start == len(talk):  # a cut beyond the end: only a damaged log says so
         start = next((n for n in reversed(range(len(talk))) if _opens(talk[n])), len(talk))
     if start < len(talk) and not _opens(talk[start]):
         opener = next((n for n in reversed(range(start)) if _opens(talk[n])), start)

@@ -5,11 +5,14 @@ Nothing is ever run again: a call that was asked but not started did not run; on
 
 from typing import Literal
 
+from agentsh.base.text import tail_bytes
 from agentsh.context.state import CallState, SessionState
 from agentsh.events.event import NewFact
 from agentsh.events.tool import ResultStatus, ToolResult
 from agentsh.events.turn import AgentMessage, TurnFinished
 
+MAX_MODEL_BYTES = 20_000
+"""Cap of a result for the model: 7,000 tokens by the estimate of three bytes each, and it stays in its log line."""
 MAY_HAVE_RUN = "The session stopped while this ran. It may have run in part or to its end: check before repeating it."
 DID_NOT_RUN = "The session stopped before this ran. It had no effects."
 WAS_INTERRUPTED = "The user interrupted before this ran. It had no effects."
@@ -28,7 +31,7 @@ def _close(call: CallState, interrupted: bool) -> NewFact:
     if interrupted and set(call.effects) <= {"read"}:
         return _result(call, "interrupted", "The user interrupted this. It had no effects.", "interrupted")
     output = "".join(text for text in call.output if isinstance(text, str))
-    text = f"{MAY_HAVE_RUN}\nOutput so far:\n{output}" if output else MAY_HAVE_RUN
+    text = f"{MAY_HAVE_RUN}\nOutput so far:\n{tail_bytes(output, MAX_MODEL_BYTES // 2)}" if output else MAY_HAVE_RUN
     return _result(call, "unknown", text, "it may have run")
 
 

@@ -26,7 +26,7 @@ class Bus:
         for renderer in tuple(self._renderers):
             try:
                 renderer.on(event)
-            except Exception as error:  # noqa: BLE001 - one of the three edges: a renderer must not stop the log
+            except Exception as error:  # noqa: BLE001 - a renderer must not stop the log
                 self._drop(renderer, error)
 
     def signal(self, signal: Signal) -> None:

@@ -1,5 +1,6 @@
 """What stands before a call: hooks, the policy, and the user's answer."""
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -102,7 +103,7 @@ class Gate:
     async def _before(self, hook: Hook, event: Event, tool: str, arguments: Mapping[str, Any]) -> HookVerdict:
         try:
             verdict = await hook.before_tool(tool, arguments)
-        except Exception as error:  # noqa: BLE001 - one of the three edges: a broken hook refuses
+        except Exception as error:  # noqa: BLE001 - a broken hook refuses
             verdict = HookVerdict("deny", f"the hook failed: {error}")
         await self._hook_answered(hook, event, verdict)
         return verdict
@@ -113,7 +114,7 @@ class Gate:
         assert isinstance(call, ToolCall)
         try:
             verdict = await hook.after_tool(call.name, arguments, outcome.status, outcome.for_model)
-        except Exception as error:  # noqa: BLE001 - one of the three edges
+        except Exception as error:  # noqa: BLE001 - a broken hook only says so
             verdict = HookVerdict("annotate", f"the hook failed: {error}")
         await self._hook_answered(hook, event, verdict)
         return None if verdict.verdict == "pass" else verdict.message
@@ -134,10 +135,11 @@ def subject(tool: Tool, arguments: Mapping[str, Any]) -> str:
 
 
 def grant(tool: Tool, arguments: Mapping[str, Any]) -> str:
-    """Return what a yes for the session allows: any edit by this tool, or this very command."""
+    """Return what a yes for the session allows: any edit by this tool, or this very command, by its hash."""
     if not tool.spec.effects & {"exec", "net"}:
         return tool.spec.name
-    return f"{tool.spec.name} {json.dumps(dict(arguments), sort_keys=True, default=str)}"[:2000]
+    whole = json.dumps(dict(arguments), sort_keys=True, default=str)
+    return f"{tool.spec.name} sha256:{hashlib.sha256(whole.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 def preview(tool: Tool, arguments: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ class Journal:
         self._bus = bus
         self._clock = clock
         self._order = asyncio.Lock()
-        self._held: list[NewFact] = []
+        self._held: list[Sequence[NewFact]] = []
 
     async def record(
         self, fact: Fact, *, cause: int | None = None, durable: bool = False, happened: bool = False
@@ -61,20 +61,23 @@ class Journal:
 
     async def _write(self, make: Maker, durable: bool, happened: bool) -> list[Event]:
         async with self._order:
-            await self._write_held()
-            facts, before = make(self.state), self._log.last_seq
+            facts: Sequence[NewFact] | None = None
+            before = 0
             try:
+                await self._write_held()
+                facts, before = make(self.state), self._log.last_seq
                 return await self._append(facts, durable)
             except LogWriteFailed as error:
-                if happened and self._log.last_seq == before:  # else they are written, and only the sync failed
-                    self._held.extend(facts)
+                only_the_sync = facts is not None and self._log.last_seq > before
+                if happened and not only_the_sync:
+                    self._held.append(make(self.state) if facts is None else facts)
                 self._bus.signal(SavingStopped(error.message))
                 raise
 
     async def _write_held(self) -> None:
-        if self._held:
-            await self._append(self._held, durable=False)
-            self._held = []
+        while self._held:
+            await self._append(self._held[0], durable=False)
+            del self._held[0]
 
     async def _append(self, facts: Sequence[NewFact], durable: bool) -> list[Event]:
         if not facts:

@@ -1,6 +1,7 @@
 """A session that is open for writing: submit, queue, interrupt, change its settings, close."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -149,8 +150,7 @@ class Session:
         """Interrupt what runs, sync, and give the lease back. Idempotent."""
         self.interrupt()
         await self._idle.wait()
-        try:
+        async with contextlib.AsyncExitStack() as stack:  # each is closed, whatever the others say
+            stack.push_async_callback(self._parts.log.close)
+            stack.push_async_callback(self._model.close)
             await self._journal.settled()
-            await self._model.close()
-        finally:
-            await self._parts.log.close()

@@ -8,6 +8,8 @@ from typing import Any
 from agentsh.base.clock import Clock
 from agentsh.base.errors import BadArguments, LogWriteFailed, ToolFailed
 from agentsh.base.text import middle_cut, one_line, tail_bytes
+from agentsh.base.waiting import to_the_end
+from agentsh.context.repairs import MAX_MODEL_BYTES
 from agentsh.engine.edits import code_edit
 from agentsh.engine.gate import Gate, Refused
 from agentsh.engine.journal import Journal
@@ -20,8 +22,6 @@ from agentsh.ports.texts import Texts
 from agentsh.ports.tool import Tool, ToolContext, ToolOutcome
 from agentsh.ports.workspace import Workspace
 
-MAX_MODEL_BYTES = 20_000
-"""Cap of a result for the model: 7,000 tokens by the estimate of three bytes each, and it stays in its log line."""
 MAX_USER_BYTES = 4_000
 MAX_SEEN_BYTES = 4_000
 """How much of the newest output is kept for a call that is interrupted, and for each partial_output."""
@@ -86,8 +86,6 @@ class ToolRunner:
             if isinstance(prepared, Unrunnable) or prepared.tool.spec.read_only:
                 together.append(prepared)
             else:
-                await self._run_together(together)
-                together = []
                 await self._run_one(prepared)
         await self._run_together(together)
 
@@ -126,7 +124,7 @@ class ToolRunner:
             start = await self._start(prepared)
             began_s = self._clock.monotonic_s()
             work = asyncio.create_task(self._work(prepared, start, began_s, seen))
-            await _to_the_end(work, stop_at_once=bool(prepared.tool.spec.effects & {"exec", "net"}))
+            await to_the_end(work, pass_on=bool(prepared.tool.spec.effects & {"exec", "net"}))
         except asyncio.CancelledError:
             await self._journal.settled()
             await self._interrupted(prepared, began_s, seen)
@@ -138,7 +136,7 @@ class ToolRunner:
         async with saver.running():
             outcome = await self._outcome(prepared, began_s, seen)
         # From here on the effects are there: a cancellation waits until they are recorded.
-        await _to_the_end(asyncio.create_task(self._finish(prepared, start, outcome)), stop_at_once=False)
+        await to_the_end(asyncio.create_task(self._finish(prepared, start, outcome)))
 
     def _partial(self, prepared: Prepared, start: Event, text: str) -> NewFact:
         return NewFact(PartialOutput(call=prepared.call.call, text=tail_bytes(text, MAX_SEEN_BYTES)), start.seq)
@@ -200,7 +198,7 @@ class ToolRunner:
             outcome = ToolOutcome(str(error), one_line(error.message, 200), status="error")
         except LogWriteFailed:
             raise
-        except Exception as error:  # noqa: BLE001 - one of the three edges: a tool's bug is a result, not a crash
+        except Exception as error:  # noqa: BLE001 - a tool's bug is a result, not a crash
             text = f"{type(error).__name__}: {error}"
             outcome = ToolOutcome(f"The tool itself failed: {text}", one_line(text, 200), status="error")
         return outcome, int((self._clock.monotonic_s() - began_s) * 1000)
@@ -213,7 +211,10 @@ class ToolRunner:
             notes += [f"[{hook.name}: {note}]"] if note else []
         if notes:
             outcome = replace(outcome, for_model="\n".join([outcome.for_model, *notes]))
-        edits = [NewFact(code_edit(prepared.call.call, edit), start.seq) for edit in outcome.edits]
+        # In a thread: the diff of a large file takes a while, and the screen must not stand still for it.
+        edits = [
+            NewFact(await asyncio.to_thread(code_edit, prepared.call.call, edit), start.seq) for edit in outcome.edits
+        ]
         result = _result(prepared.call, outcome, duration_ms)
         await self._journal.record_all([*edits, NewFact(result, start.seq)], happened=True)
 
@@ -229,25 +230,6 @@ class _Seen:
         self.text = tail_bytes(self.text + text, MAX_SEEN_BYTES)
         if self.saver is not None:
             self.saver.add(text)
-
-
-async def _to_the_end(work: "asyncio.Task[None]", *, stop_at_once: bool) -> None:
-    """Wait for `work`, whatever cancels us meanwhile; then pass a cancellation on.
-
-    stop_at_once: a cancellation goes on to the work; else the work is left to finish by itself.
-    """
-    cancelled = False
-    while not work.done():
-        try:
-            await asyncio.wait([work])
-        except asyncio.CancelledError:
-            cancelled = True
-            if stop_at_once:
-                work.cancel()
-    if not work.cancelled():
-        work.result()
-    if cancelled or work.cancelled():
-        raise asyncio.CancelledError
 
 
 def _plain(call: ToolCall, status: ResultStatus, for_model: str, for_user: str, duration_ms: int = 0) -> ToolResult:

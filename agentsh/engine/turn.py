@@ -1,11 +1,13 @@
 """A turn: from a user message to the end of the agent's work on it."""
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 
 from agentsh.base.clock import Clock
 from agentsh.base.errors import AgentshError, LogError, SessionHeld
 from agentsh.base.text import one_line
+from agentsh.base.waiting import to_the_end
 from agentsh.context.repairs import close_calls, close_reply
 from agentsh.context.state import SessionState
 from agentsh.engine.journal import Journal
@@ -80,13 +82,16 @@ class Turn:
         except Exception as failed:  # noqa: BLE001 - recorded as the turn's end, then raised where it is no answer
             reason, error = "error", failed
         finally:
-            self._work, self._stop = None, False
+            self._work = None
+        try:  # nothing may cut this short: the lease is given back after it
+            return await self._closed(reason, error, began_s)
+        finally:
+            self._stop = False  # also for an interruption that came when the work was over: it is not the next turn's
+
+    async def _closed(self, reason: TurnEnd, error: Exception | None, began_s: float) -> TurnOutcome:
         finish = asyncio.create_task(self._finish(reason, error, began_s))
-        while not finish.done():  # nothing may cut this short: the lease is given back after it
-            try:
-                await asyncio.wait([finish])
-            except asyncio.CancelledError:
-                continue
+        with contextlib.suppress(asyncio.CancelledError):
+            await to_the_end(finish)
         if error is not None and not isinstance(error, AgentshError):
             raise error
         return finish.result()

@@ -198,7 +198,7 @@ def _kind(line: bytes) -> str:
     if not line.strip(b"\0\n"):
         return "nul"
     if line.startswith(_START):
-        return "crc" if _END.search(line[-CRC_TAIL - 1 :]) else "torn"
+        return "crc" if _END.search(line[-CRC_TAIL - 1 :]) else "half"
     return "garbage"
 
 

@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from agentsh.models.scripted import Say, ScriptedModel
     from agentsh.stores.memory import MemoryBlobs, MemoryStore
     from agentsh.testing.fakes import FakeClock, FunctionTool, KeepingRenderer, ScriptedApprover
+    from agentsh.testing.faults import FailingLog
 
 _PLACES = {
+    "FailingLog": "agentsh.testing.faults",
     "FakeClock": "agentsh.testing.fakes",
     "FunctionTool": "agentsh.testing.fakes",
     "KeepingRenderer": "agentsh.testing.fakes",
@@ -23,6 +25,7 @@ _PLACES = {
 }
 
 __all__ = [
+    "FailingLog",
     "FakeClock",
     "FunctionTool",
     "KeepingRenderer",

@@ -5,7 +5,6 @@ import difflib
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from contextlib import suppress
 from typing import Any, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -13,6 +12,7 @@ from pydantic.fields import FieldInfo
 
 from agentsh.base.errors import BadArguments
 from agentsh.base.text import one_line
+from agentsh.base.waiting import to_the_end
 from agentsh.events.tool import Effect
 from agentsh.ports.tool import ToolContext, ToolOutcome, ToolSpec
 
@@ -66,17 +66,9 @@ class SchemaTool:
         """Call the function; one that is not async runs in a thread, and cancellation waits for its end."""
         if self._awaits:
             return await cast(Awaitable[ToolOutcome], self._function(context, **arguments))
-        work = asyncio.ensure_future(asyncio.to_thread(self._function, context, **arguments))
-        try:
-            return cast(ToolOutcome, await asyncio.shield(work))
-        except asyncio.CancelledError:
-            # A thread cannot be stopped: it must not write after the log says that the call was interrupted.
-            while not work.done():
-                with suppress(asyncio.CancelledError):
-                    await asyncio.wait([work])
-            if not work.cancelled():
-                work.exception()  # looked at, so that asyncio does not report it as lost
-            raise
+        function = cast(Callable[..., ToolOutcome], self._function)
+        # A thread cannot be stopped: it must not write after the log says that the call was interrupted.
+        return await to_the_end(asyncio.create_task(asyncio.to_thread(function, context, **arguments)))
 
     def _object(self, arguments: str) -> dict[str, Any]:
         value: Any = arguments.strip() or "{}"

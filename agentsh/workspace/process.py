@@ -13,12 +13,12 @@ import secrets
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from agentsh.base.errors import ToolFailed
+from agentsh.base.waiting import to_the_end
 from agentsh.ports.workspace import ProcessResult
 from agentsh.workspace import strays
 from agentsh.workspace.capture import Capture, Preview
@@ -170,7 +170,8 @@ async def supervise(
             await child.stop(TERM_GRACE_S, sinks)
         held = not await _drained(sinks)
     except asyncio.CancelledError:
-        await _to_the_end(child.stop(CANCEL_GRACE_S, sinks))
+        with suppress(asyncio.CancelledError):
+            await to_the_end(asyncio.create_task(child.stop(CANCEL_GRACE_S, sinks)))
         raise
     finally:
         left = child.clear()
@@ -292,11 +293,3 @@ async def _within(seconds: float, *events: asyncio.Event) -> bool:
             for event in events:
                 await event.wait()
     return all(event.is_set() for event in events)
-
-
-async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Finish `work` however often the task is cancelled meanwhile."""
-    task = asyncio.ensure_future(work)
-    while not task.done():
-        with suppress(asyncio.CancelledError):
-            await asyncio.shield(task)

@@ -22,7 +22,7 @@ from agentsh.log.spill import spill
 from agentsh.stores.memory import MemoryBlobs
 
 TS = "2026-11-29T16:20:00.000000Z"
-texts = st.text(max_size=40) | st.sampled_from(["", "\ud800", "a\u2028b", "\x00", "x" * 3000])
+texts = st.text(max_size=40) | st.sampled_from(["", "\ud800", "a\u2028b", "\x00", "x" * 3000, "y" * 30_000])
 ids = st.sampled_from(["call_1", "call_1", "a", "a_5", "", "x" * 300, "odd id!"])
 names = st.sampled_from(["look", "change", "functions.shell", "", "n" * 100])
 arguments = st.sampled_from(["{}", '{"path":"a"}', '{"a":', "[1]", '{"a":NaN}', "", "\ud800"])

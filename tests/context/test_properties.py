@@ -1,6 +1,7 @@
 """Any log, cut anywhere, folds to a state whose request no provider would refuse."""
 
 import copy
+import json
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,8 +17,11 @@ from agentsh.events.codec import decode, encode
 from agentsh.events.event import Event
 from agentsh.events.turn import UserMessage
 from agentsh.log.frame import decode_event, encode_event
+from agentsh.models.chat_body import encode as encode_body
+from agentsh.ports.model import Prompt
 from agentsh.ports.texts import InlineTexts
 from agentsh.ports.tokens import ByteEstimate
+from agentsh.testing import server_rules as rules
 from tests.context.strategies import TS, logs
 
 TEXTS = InlineTexts()
@@ -36,6 +40,15 @@ def reopened(events: list[Event]) -> SessionState:
     add(state, [(r.fact, r.cause) for r in repairs(state)])
     add(state, [(UserMessage(text="go on", attachments=()), None)])
     return state
+
+
+@given(logs())
+@settings(deadline=None, max_examples=150)
+def test_any_log_gives_a_request_that_a_strict_server_takes(events: list[Event]) -> None:
+    """Judged by the rules of the scripted server, which share no code with the builder."""
+    state = reopened(events)
+    prompt = Prompt("m", build(state, TEXTS, from_seq=state.context_from), ())
+    assert rules.problems(json.loads(encode_body(prompt))) == []
 
 
 @given(logs())

@@ -1,10 +1,11 @@
 """A whole engine on memory: store, scripted model, fake clock, tools of two lines."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
+from agentsh.base.errors import StreamCut
 from agentsh.context.state import SessionState
 from agentsh.engine.bus import Bus
 from agentsh.engine.gate import Gate
@@ -16,16 +17,17 @@ from agentsh.engine.tool_runner import ToolRunner
 from agentsh.engine.turn import Limits, Turn
 from agentsh.events.base import Fact
 from agentsh.events.session import EnvironmentChanged, Mode, SessionInit, WorkspaceOrigin
+from agentsh.events.signals import TextDelta
 from agentsh.log.store import OpenLog
 from agentsh.models.scripted import Move
 from agentsh.ports.approver import Approver
 from agentsh.ports.hook import Hook
-from agentsh.ports.model import Model
+from agentsh.ports.model import Model, Prompt, Streamed
 from agentsh.ports.texts import InlineTexts
 from agentsh.ports.tokens import ByteEstimate
 from agentsh.ports.tool import Tool, ToolContext, ToolOutcome, ToolSpec
 from agentsh.ports.workspace import Workspace
-from agentsh.testing import FakeClock, FunctionTool, KeepingRenderer, MemoryStore, ScriptedModel
+from agentsh.testing import FailingLog, FakeClock, FunctionTool, KeepingRenderer, MemoryStore, ScriptedModel
 
 F = TypeVar("F", bound=Fact)
 ID = "20261129-k3v9qd"
@@ -78,6 +80,8 @@ class Counter:
 @dataclass
 class Rig:
     session: Session
+    journal: Journal
+    log: FailingLog
     store: MemoryStore
     model: ScriptedModel
     screen: KeepingRenderer
@@ -118,11 +122,18 @@ def assemble(
     return Session(Parts(log, journal, turn, step, gate, model, choose)), journal
 
 
-async def new(moves: Sequence[Move], *, mode: Mode = "yolo", store: MemoryStore | None = None, **more: Any) -> Rig:
+async def new(
+    moves: Sequence[Move],
+    *,
+    mode: Mode = "yolo",
+    store: MemoryStore | None = None,
+    model: Model | None = None,
+    **more: Any,
+) -> Rig:
     store = store or MemoryStore()
-    clock, screen, counter, model = FakeClock(hold=True), KeepingRenderer(), Counter(), ScriptedModel(moves)
-    log = await store.create(ID, by="agentsh test")
-    session, journal = assemble(log, SessionState(), model, screen, counter, clock, **more)
+    clock, screen, counter, script = FakeClock(hold=True), KeepingRenderer(), Counter(), ScriptedModel(moves)
+    log = FailingLog(await store.create(ID, by="agentsh test"))
+    session, journal = assemble(log, SessionState(), model or script, screen, counter, clock, **more)
     init = SessionInit(
         id=ID,
         title=None,
@@ -134,13 +145,28 @@ async def new(moves: Sequence[Move], *, mode: Mode = "yolo", store: MemoryStore 
     )
     environment = EnvironmentChanged(system_prompt="You are a test.", tools="[]", instructions=())
     await begin(journal, init, environment)
-    return Rig(session, store, model, screen, counter, clock)
+    return Rig(session, journal, log, store, script, screen, counter, clock)
 
 
 async def again(store: MemoryStore, moves: Sequence[Move], **more: Any) -> Rig:
     opened = await store.open(ID)
     _, state = past(opened)
     clock, screen, counter, model = FakeClock(hold=True), KeepingRenderer(), Counter(), ScriptedModel(moves)
-    session, journal = assemble(opened.log, state, model, screen, counter, clock, **more)
+    log = FailingLog(opened.log)
+    session, journal = assemble(log, state, model, screen, counter, clock, **more)
     await reopen(journal, opened.recovery, Writer("test", "host", 1))
-    return Rig(session, store, model, screen, counter, clock)
+    return Rig(session, journal, log, store, model, screen, counter, clock)
+
+
+class CutModel:
+    """Shows some text, then dies."""
+
+    def encode(self, prompt: Prompt) -> bytes:
+        return b"{}"
+
+    async def stream(self, body: bytes) -> AsyncGenerator[Streamed, None]:
+        yield TextDelta("half an ans")
+        raise StreamCut("the stream was cut")
+
+    async def close(self) -> None:
+        return

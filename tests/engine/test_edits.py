@@ -32,6 +32,15 @@ def test_the_diff_applied_to_before_gives_after(
     assert ((place / "f").read_bytes() if (place / "f").exists() else b"") == after
 
 
+def test_a_rewrite_of_a_large_file_is_quick_and_whole() -> None:
+    before = b"".join(b"line %d %d\n" % (n, n * 7919 % 1000) for n in range(12_000))
+    after = before.replace(b"line", b"row")
+    text = diff(Edit("f", before, after))
+    assert text.startswith("@@ -1,12000 +1,12000 @@\n")
+    assert text.count("\n+row") == 12_000
+    assert diff(Edit("f", before, before + b"end\n")).endswith("+end\n")
+
+
 def test_a_new_file_has_only_its_own_lines() -> None:
     assert diff(Edit("f", None, b"a\nb\n")) == "@@ -0,0 +1,2 @@\n+a\n+b\n"
 

@@ -312,7 +312,7 @@ def test_the_open_segment_missing() -> None:
     found, scan = scanned(segments((closed_name(0, 1), WHOLE + LINES[0][:9])))
     assert found == TEXTS
     assert scan.open_segment is None
-    assert kinds(scan) == ["torn"]
+    assert kinds(scan) == ["half"]
 
 
 def test_a_damaged_closed_segment_is_told() -> None:

@@ -1,0 +1,29 @@
+"""Waiting for a task to its end, whatever cancels the waiter meanwhile. See docs/adr/0004."""
+
+import asyncio
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def to_the_end(work: "asyncio.Task[T]", *, pass_on: bool = False) -> T:
+    """Return what `work` returns, once it is done; a cancellation of the caller is raised only then.
+
+    pass_on: the cancellation goes on to the work, which may clean up and take its time; else the work is left alone.
+
+    Raises:
+        asyncio.CancelledError: the caller was cancelled meanwhile, or the work was.
+        Exception: whatever the work raised.
+    """
+    cancelled = False
+    while not work.done():
+        try:
+            await asyncio.wait([work])
+        except asyncio.CancelledError:
+            cancelled = True
+            if pass_on:
+                work.cancel()
+    result = work.result()
+    if cancelled:
+        raise asyncio.CancelledError
+    return result

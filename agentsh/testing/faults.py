@@ -1,0 +1,46 @@
+"""A log that fails when a test says so."""
+
+from collections.abc import Callable, Sequence
+
+from agentsh.base.errors import LogWriteFailed
+from agentsh.log.record import Draft, Record
+from agentsh.log.store import OpenLog
+
+
+class FailingLog:
+    """Passes everything on to another log. full: which appends find no room. before_sync: called at each wait."""
+
+    def __init__(self, log: OpenLog) -> None:
+        self._log = log
+        self.full: Callable[[Sequence[Draft]], bool] = lambda drafts: False
+        self.before_sync: Callable[[], None] = lambda: None
+
+    @property
+    def session(self) -> str:
+        """The session's id."""
+        return self._log.session
+
+    @property
+    def last_seq(self) -> int:
+        """Seq of the last record."""
+        return self._log.last_seq
+
+    @property
+    def durable_seq(self) -> int:
+        """Highest durable seq."""
+        return self._log.durable_seq
+
+    async def append(self, drafts: Sequence[Draft]) -> list[Record]:
+        """Append, or fail as a full disk would."""
+        if self.full(drafts):
+            raise LogWriteFailed("no space left on the device")
+        return await self._log.append(drafts)
+
+    async def wait_durable(self, seq: int) -> None:
+        """Wait."""
+        self.before_sync()
+        await self._log.wait_durable(seq)
+
+    async def close(self) -> None:
+        """Close."""
+        await self._log.close()

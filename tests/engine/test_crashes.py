@@ -1,0 +1,144 @@
+"""What a crash, a full disk or a bug leaves behind, and what the next opening makes of it."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from agentsh.base.errors import LogWriteFailed, StreamCut
+from agentsh.events.session import Note
+from agentsh.events.signals import SavingStopped
+from agentsh.events.tool import PartialOutput, ToolResult, ToolStarted
+from agentsh.events.turn import AgentMessage, PartialMessage
+from agentsh.log.record import Draft
+from agentsh.testing import Say
+from tests.engine.rig import ID, CutModel, again, new
+
+
+async def test_what_streams_for_a_second_is_on_disk_while_it_streams() -> None:
+    gate = asyncio.Event()
+
+    class Slow(CutModel):
+        async def stream(self, body: bytes):  # type: ignore[no-untyped-def]
+            from agentsh.events.signals import ReasoningDelta, TextDelta
+
+            yield ReasoningDelta("hm, ")
+            yield TextDelta("shown for a second")
+            await gate.wait()
+            raise StreamCut("cut")
+
+    rig = await new([], model=Slow())
+    async with rig.session:
+        task = asyncio.create_task(rig.session.submit("go"))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        rig.clock.advance(1.0)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        saved = rig.facts(PartialMessage)
+        assert [p.text for p in saved if p.text] == ["shown for a second"]
+        killed = rig.store.crashed(ID)
+        back = await again(killed, [])
+        assert [(m.text, m.reasoning, m.finish) for m in back.facts(AgentMessage)] == [
+            ("shown for a second", "hm, ", "cut")
+        ]
+        gate.set()
+        await task
+
+
+async def test_the_output_of_a_running_tool_is_on_disk_and_told_after_a_crash() -> None:
+    rig = await new([Say((), (("hang", {"path": "1"}),))])
+    async with rig.session:
+        task = asyncio.create_task(rig.session.submit("go"))
+        await rig.counter.started.wait()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        rig.clock.advance(1.0)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        killed = rig.store.crashed(ID)
+        (result,) = (await again(killed, [])).facts(ToolResult)
+        assert result.status == "unknown"
+        assert "half of the output" in str(result.for_model)
+        rig.session.interrupt()
+        await task
+
+
+async def test_a_result_that_could_not_be_written_is_held_and_written_later() -> None:
+    rig = await new([Say((), (("change", {"path": "1"}),)), Say(("ok",)), Say(("fine",))])
+    full = False
+
+    def no_room(drafts: Sequence[Draft]) -> bool:
+        nonlocal full
+        full = full or any(d.type == "tool_result" for d in drafts)
+        return full
+
+    rig.log.full = no_room
+    with pytest.raises(LogWriteFailed):
+        await rig.session.submit("go")
+    assert rig.counter.runs == ["1"]
+    assert any(isinstance(s, SavingStopped) for s in rig.screen.signals)
+    rig.log.full = lambda drafts: False
+    assert (await rig.session.submit("again")).reason == "done"
+    assert [r.status for r in rig.facts(ToolResult)] == ["ok"], "it ran once, and its result is the real one"
+    assert rig.counter.runs == ["1"]
+    await rig.session.close()
+
+
+async def test_a_bug_of_the_adapter_closes_the_turn_and_is_raised() -> None:
+    class Broken(CutModel):
+        async def stream(self, body: bytes):  # type: ignore[no-untyped-def]
+            raise ZeroDivisionError("a bug")
+            yield
+
+    rig = await new([], model=Broken())
+    async with rig.session:
+        with pytest.raises(ZeroDivisionError):
+            await rig.session.submit("go")
+        assert rig.session.state.turn is None
+
+
+async def test_an_interruption_that_comes_when_the_turn_is_over_does_not_stop_the_next_one() -> None:
+    rig = await new([Say(("one",)), Say(("two",))])
+
+    def interrupt_late() -> None:
+        if any(r.type == "turn_finished" for r in rig.store.read(ID)):
+            rig.session.interrupt()
+
+    rig.log.before_sync = interrupt_late
+    async with rig.session:
+        assert (await rig.session.submit("a")).reason == "done"
+        rig.log.before_sync = lambda: None
+        assert (await rig.session.submit("b")).reason == "done"
+
+
+async def test_all_that_happened_while_the_disk_was_full_is_written_later_and_in_order() -> None:
+    rig = await new([Say(("one",))])
+    rig.log.full = lambda drafts: True
+    for text in ("A", "B"):
+        with pytest.raises(LogWriteFailed):
+            await rig.journal.record(Note(text=text), happened=True)
+    rig.log.full = lambda drafts: False
+    await rig.session.submit("go")
+    await rig.session.close()
+    assert [n.text for n in rig.facts(Note)] == ["A", "B"]
+    assert rig.screen.types.index("note") < rig.screen.types.index("user_message")
+
+
+async def test_an_unknown_result_is_capped_however_much_was_printed() -> None:
+    rig = await new([Say((), (("hang", {"path": "1"}),))])
+    async with rig.session:
+        task = asyncio.create_task(rig.session.submit("go"))
+        await rig.counter.started.wait()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        (started,) = [e for e in rig.screen.events if isinstance(e.fact, ToolStarted)]
+        for n in range(60):
+            text = PartialOutput(call="call_1", text=f"{n} " + "x" * 3_900)
+            await rig.journal.record(text, cause=started.seq)
+        back = await again(rig.store.crashed(ID), [])
+        (result,) = back.facts(ToolResult)
+        assert isinstance(result.for_model, str)
+        assert len(result.for_model) < 20_000
+        rig.session.interrupt()
+        await task
