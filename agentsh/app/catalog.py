@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from agentsh.app.paths import Home, Homes
-from agentsh.base.errors import SessionAmbiguous, SessionMissing
+from agentsh.app.stores import event_store
+from agentsh.base.errors import AgentshError, SessionAmbiguous, SessionHeld, SessionMissing
 from agentsh.base.ids import is_session_id, matching_ids
 from agentsh.events.summary import VERSION, summarise
 from agentsh.log.files import RealFiles
@@ -18,7 +19,10 @@ from agentsh.log.store import Holder
 
 
 class Place(NamedTuple):
-    """A session's directory. updated_ns: last write to its log; 0 where the log is missing. size: bytes of it."""
+    """A session's directory. updated_ns: last write to its log; 0 where the log is missing. size: bytes of it.
+
+    stamp: tells one state of the log from another, for the index; empty where the log is missing.
+    """
 
     home: Home
     id: str
@@ -28,7 +32,11 @@ class Place(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A session in a list. state: `running`, `idle`, `crashed`, `damaged` or `empty`. holder: who runs it."""
+    """A session in a list. state: `running`, `idle`, `crashed`, `damaged` or `empty`. holder: who runs it.
+
+    summary: see `summarise`, and `damages`: places that do not read. Where the log does not open at all, `problem`
+    says why.
+    """
 
     place: Place
     summary: dict[str, Any]
@@ -62,7 +70,7 @@ def _places(home: Home) -> Iterator[Place]:
             if not is_session_id(entry.name):
                 continue
             try:
-                stat = os.stat(f"{entry.path}/events.jsonl")
+                stat = os.lstat(f"{entry.path}/events.jsonl")  # a link is not followed by who reads it either
             except OSError:
                 yield Place(home, entry.name, 0, 0, "")
                 continue
@@ -123,7 +131,8 @@ def _of_home(home: Home, found: list[Place]) -> dict[tuple[Home, str], dict[str,
     from agentsh.stores.index import SummaryIndex
 
     index = SummaryIndex(home.index_file)
-    cached = index.get_many([place.id for place in found])
+    # The index of a home that came with a project could say anything, and opening it could write to it.
+    cached = index.get_many([place.id for place in found]) if home.trusted else {}
     summaries: dict[tuple[Home, str], dict[str, Any]] = {}
     fresh: list[tuple[str, str, str]] = []
     for place in found:
@@ -131,7 +140,8 @@ def _of_home(home: Home, found: list[Place]) -> dict[tuple[Home, str], dict[str,
         summary = _load(text) if stamp == place.stamp and stamp else None
         if summary is None:
             summary = read_summary(place)
-            fresh.append((place.id, place.stamp, json.dumps(summary)))
+            if "problem" not in summary:  # what does not open today may open tomorrow, with the same stamp
+                fresh.append((place.id, place.stamp, json.dumps(summary)))
         summaries[home, place.id] = summary
     if fresh and home.trusted:
         index.put_many(fresh)
@@ -141,29 +151,23 @@ def _of_home(home: Home, found: list[Place]) -> dict[tuple[Home, str], dict[str,
 def _load(text: str) -> dict[str, Any] | None:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) and value.get("version") == VERSION else None
 
 
 def read_summary(place: Place) -> dict[str, Any]:
-    """Return the summary of a session from its log. A log that cannot be read at all gives an empty one."""
-    store = _store(place.home)
+    """Return the summary of a session from its log. One that does not open gives an empty one with a `problem`."""
     try:
+        store = event_store(place.home)
         summary = summarise(store.read(place.id))
         # A torn tail is not damage: it is put right at the next opening, or a writer is about to finish it.
         summary["damages"] = sum(d.kind != "torn" and not d.harmless for d in store.damages(place.id))
-    except (OSError, SessionMissing):
+    except (OSError, AgentshError) as error:
         summary = summarise(())
         summary["damages"] = 1
+        summary["problem"] = error.message if isinstance(error, AgentshError) else error.strerror or str(error)
     return summary
-
-
-def _store(home: Home) -> Any:
-    from agentsh.stores.blobs import FileBlobs
-    from agentsh.stores.jsonl import JsonlStore
-
-    return JsonlStore(home.sessions, FileBlobs(home.blobs))
 
 
 def find(homes: Homes, text: str | None, *, last: bool = False) -> Place:
@@ -180,9 +184,7 @@ def find(homes: Homes, text: str | None, *, last: bool = False) -> Place:
         if not found:
             raise SessionMissing("there is no session yet", hint="start one with `agentsh new`")
         return found[0]
-    by_id = {place.id: place for place in reversed(found)}
-    ids = matching_ids(list(by_id), text)
-    matches = [by_id[i] for i in ids] or _by_title(found, text)
+    matches = _by_id(found, text) or _by_title(found, text)
     if not matches:
         raise SessionMissing(f"no session {text!r}", hint="`agentsh ls --all` lists them")
     if len(matches) > 1:
@@ -193,5 +195,32 @@ def find(homes: Homes, text: str | None, *, last: bool = False) -> Place:
     return matches[0]
 
 
+def find_by_id(homes: Homes, text: str) -> Place | None:
+    """Return the one session whose id `text` names, or None: for who must be quick and opens no log."""
+    matches = _by_id(places(homes.read), text)
+    return matches[0] if len(matches) == 1 else None
+
+
+def _by_id(found: list[Place], text: str) -> list[Place]:
+    by_id = {place.id: place for place in reversed(found)}
+    return [by_id[i] for i in matching_ids(list(by_id), text)]
+
+
 def _by_title(found: list[Place], text: str) -> list[Place]:
     return [place for place, summary in with_summaries(found) if summary.get("title") == text]
+
+
+def refuse_held(place: Place) -> None:
+    """Raise if another process has the session: quickly, before much is loaded. The lease decides later for good.
+
+    Raises:
+        SessionHeld: with who has it.
+    """
+    holder = holder_of(RealFiles(), str(place.home.sessions / place.id))
+    if holder is not None:
+        raise SessionHeld(f"session {place.id} is in use by {holder}", holder=str(holder), hint=held_hint(place.id))
+
+
+def held_hint(session: str) -> str:
+    """Return what to do about a session that another process has."""
+    return f"`agentsh replay {session} --follow` watches it"

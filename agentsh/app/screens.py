@@ -1,10 +1,11 @@
 """Which renderer watches, and with which colours: from the terminal and the environment to a renderer."""
 
 import os
-from typing import TextIO, cast
+from typing import BinaryIO, TextIO
 
+from agentsh.app.width import columns_from
 from agentsh.app.wiring import RENDERERS, load
-from agentsh.ports.renderer import Renderer
+from agentsh.ports.renderer import LiveRenderer, Renderer
 from agentsh.ports.texts import Texts
 
 PIPE_COLUMNS = 80
@@ -17,16 +18,27 @@ def colours(out: TextIO) -> bool:
 
 def columns(out: TextIO) -> int | None:
     """Return the width to write for: None to follow the terminal, COLUMNS or 80 where there is none."""
-    if out.isatty():
-        return None
-    text = os.environ.get("COLUMNS", "")
-    return int(text) if text.isascii() and text.isdigit() and int(text) >= 20 else PIPE_COLUMNS
+    return None if out.isatty() else columns_from(os.environ, PIPE_COLUMNS)
 
 
-def screen_renderer(out: TextIO, texts: Texts, *, live: bool, plain: bool = False) -> Renderer:
+def screen_renderer(out: TextIO, texts: Texts, *, live: bool, plain: bool = False) -> LiveRenderer:
     """Return the renderer of the scrollback. live: with a region below it for what is not finished.
 
     plain: no colours, whatever the terminal.
     """
     colour = colours(out) and not plain
-    return cast(Renderer, load(RENDERERS["screen"])(out, width=columns(out), colour=colour, live=live, texts=texts))
+    make = load(RENDERERS["screen"])
+    screen: LiveRenderer = make(out, width=columns(out), colour=colour, live=live, texts=texts)
+    return screen
+
+
+def json_renderer(out: BinaryIO) -> Renderer:
+    """Return the renderer that writes each event's line as it lies in the log."""
+    renderer: Renderer = load(RENDERERS["json"])(out)
+    return renderer
+
+
+def final_renderer(out: TextIO, err: TextIO, texts: Texts) -> Renderer:
+    """Return the renderer that writes the final answer alone; what went wrong goes to `err`."""
+    renderer: Renderer = load(RENDERERS["final"])(out, err, texts)
+    return renderer

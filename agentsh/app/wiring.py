@@ -1,4 +1,4 @@
-"""The tables from a name to what it means: to add a tool, a wire or a renderer is one file and one line here."""
+"""The tables from a name to what it means: to add a tool, a wire, a store or a renderer is one file and one line."""
 
 from importlib import import_module
 from typing import Any
@@ -19,12 +19,22 @@ WIRES = {
 }
 """Ways to speak to a provider: classes made from an `Endpoint`."""
 
+STORES = {
+    "jsonl": "agentsh.stores.jsonl:JsonlStore",
+}
+"""Places that keep logs: classes made from a directory, the blobs beside it, and `durability`."""
+
+BLOBS = {
+    "files": "agentsh.stores.blobs:FileBlobs",
+}
+"""Places that keep blobs: classes made from a directory."""
+
 RENDERERS = {
     "screen": "agentsh.render.screen:ScreenRenderer",
-    "text": "agentsh.render.screen:ScreenRenderer",
     "json": "agentsh.render.jsonl:JsonRenderer",
     "final": "agentsh.render.final:FinalRenderer",
 }
+"""What shows events; app/screens.py knows what each is made from."""
 
 
 def load(target: str) -> Any:

@@ -20,3 +20,19 @@ class Renderer(Protocol):
     def close(self) -> None:
         """Take the preview away and flush. Idempotent."""
         ...
+
+
+class LiveRenderer(Renderer, Protocol):
+    """One that shares a terminal with a prompt: it can step aside, and moves while nothing is said."""
+
+    def suspend(self) -> None:
+        """Leave the bottom of the terminal to somebody else; facts wait until `resume`. Idempotent."""
+        ...
+
+    def resume(self) -> None:
+        """Take it back, and show what waited as one write. Idempotent."""
+        ...
+
+    def tick(self) -> None:
+        """Let spinner and elapsed time move on; called about ten times a second while a turn runs."""
+        ...

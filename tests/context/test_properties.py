@@ -43,7 +43,7 @@ def reopened(events: list[Event]) -> SessionState:
 
 
 @given(logs())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 def test_any_log_gives_a_request_that_a_strict_server_takes(events: list[Event]) -> None:
     """Judged by the rules of the scripted server, which share no code with the builder."""
     state = reopened(events)
@@ -52,14 +52,14 @@ def test_any_log_gives_a_request_that_a_strict_server_takes(events: list[Event])
 
 
 @given(logs())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 def test_any_log_gives_a_valid_request(events: list[Event]) -> None:
     state = reopened(events)
     assert problems(build(state, TEXTS, from_seq=state.context_from)) == []
 
 
 @given(logs(sound=True))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 def test_a_log_cut_at_any_event_gives_a_valid_request(events: list[Event]) -> None:
     for keep in range(1, len(events) + 1):
         state = reopened(events[:keep])
@@ -67,7 +67,7 @@ def test_a_log_cut_at_any_event_gives_a_valid_request(events: list[Event]) -> No
 
 
 @given(logs())
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 def test_repairs_leave_nothing_to_repair(events: list[Event]) -> None:
     state = fold(events)
     add(state, [(r.fact, r.cause) for r in repairs(state)])
@@ -77,7 +77,7 @@ def test_repairs_leave_nothing_to_repair(events: list[Event]) -> None:
 
 
 @given(logs(), st.integers(200, 6000))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 def test_fitting_is_valid_within_budget_and_the_same_after_its_cut_was_recorded(
     events: list[Event], budget: int
 ) -> None:
@@ -95,7 +95,7 @@ def test_fitting_is_valid_within_budget_and_the_same_after_its_cut_was_recorded(
 
 
 @given(logs(sound=True))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 def test_a_new_event_never_changes_earlier_messages(events: list[Event]) -> None:
     state = reopened(events)
     before = build(state, TEXTS, from_seq=0)
@@ -105,7 +105,7 @@ def test_a_new_event_never_changes_earlier_messages(events: list[Event]) -> None
 
 
 @given(logs())
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 def test_a_log_folded_in_two_parts_is_the_log_folded_at_once(events: list[Event]) -> None:
     for cut in range(len(events)):
         state = fold(events[:cut])

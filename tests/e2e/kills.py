@@ -36,33 +36,41 @@ def next_step(request: Request) -> Any:
 
 
 class Killer:
-    """Kills one session until it is through; counts what it saw."""
+    """Kills sessions, one after another, until enough kills are done; counts what it saw."""
 
     def __init__(self, shell: Shell, seed: int) -> None:
         self.shell = shell
         self.random = random.Random(seed)
         self.session: str | None = None
         self.seen = b""
-        self.kills = 0
-        self.unknown = 0
+        self.done: set[str] = set()
+        self.kills = self.unknown = self.sessions = 0
 
     def run(self, kills: int) -> None:
-        """Kill `kills` times, or until the session is at its end; then let it finish, and check."""
-        for _ in range(kills):
+        """Kill exactly `kills` times, each at a random instant after a random event; each session then ends well."""
+        while self.kills < kills:
+            while self.kills < kills and self._killed():
+                self.kills += 1
             process = self._start()
-            time.sleep(self.random.uniform(0.15, 3.0))
-            ended = process.poll() is not None
-            _, out, err = stop(process)
-            assert b"Traceback" not in err, err.decode()
+            out, err = process.communicate(timeout=100)
+            assert process.returncode == 0, err.decode()
             self._after(out)
-            if ended:
-                break
-            self.kills += 1
-        done = self._start()
-        out, err = done.communicate(timeout=60)
-        assert done.returncode == 0, err.decode()
-        self._after(out)
-        self._check_the_end()
+            self._check_the_end()
+            self.sessions += 1
+            self.session, self.seen = None, b""
+
+    def _killed(self) -> bool:
+        """Start, wait for some event, kill; False where the session came to its end before."""
+        process = self._start()
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(self.random.randint(1, 30))]
+        if lines[-1]:
+            time.sleep(self.random.uniform(0, 0.06))
+        ended = process.poll() is not None or not lines[-1]
+        _, out, err = stop(process)
+        assert b"Traceback" not in err, err.decode()
+        self._after(b"".join(lines) + out)
+        return not ended
 
     def _start(self) -> "subprocess.Popen[bytes]":
         words = ["new", "go"] if self.session is None else ["resume", self.session, "go on"]
@@ -85,13 +93,14 @@ class Killer:
 
     def _check_the_end(self) -> None:
         assert self.session is not None
+        self.done.add(self.session)
         events = self.shell.events(self.session)
         assert [e["seq"] for e in events] == list(range(1, len(events) + 1))
         calls = [e["seq"] for e in events if e["type"] == "tool_call"]
         starts = {e["seq"]: e["cause"] for e in events if e["type"] == "tool_started"}
         results = Counter(starts.get(e["cause"], e["cause"]) for e in events if e["type"] == "tool_result")
         assert results == Counter(calls), "each call has exactly one result"
-        self.unknown = sum(p["status"] == "unknown" for p in of_type(events, "tool_result"))
+        self.unknown += sum(p["status"] == "unknown" for p in of_type(events, "tool_result"))
         counter = self.shell.workspace(self.session) / "counter.txt"
         marks = Counter(counter.read_text().split()) if counter.exists() else Counter()
         assert all(n == 1 for n in marks.values()), f"something ran twice: {marks}"

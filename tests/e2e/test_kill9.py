@@ -8,26 +8,25 @@ from tests.e2e.kills import Killer, next_step
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.timeout(170)
-def test_a_session_of_twenty_steps_survives_being_killed(shell: Shell, seed: int) -> None:
-    with ScriptedServer([forever(next_step)]) as server:  # strict: it refuses what OpenAI would refuse
+@pytest.mark.timeout(240)
+def test_sessions_of_twenty_steps_survive_being_killed(shell: Shell, seed: int) -> None:
+    """Five times five kills; the server is strict and refuses what OpenAI would refuse."""
+    with ScriptedServer([forever(next_step)]) as server:
         shell.base_url = server.base_url
         killer = Killer(shell, seed)
         killer.run(5)
     assert server.problems == []
-    assert killer.kills >= 3
+    assert killer.kills == 5
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
-def test_five_hundred_kills(tmp_path_factory: pytest.TempPathFactory) -> None:
-    kills = unknown = sessions = 0
+def test_five_hundred_kills(shell: Shell) -> None:
     with ScriptedServer([forever(next_step)]) as server:
-        while kills < 500:
-            place = tmp_path_factory.mktemp("kill")
-            (place / "project").mkdir()
-            killer = Killer(Shell(place / ".agentsh", place / "project", server.base_url), sessions + 1000)
-            killer.run(12)
-            sessions, kills, unknown = sessions + 1, kills + killer.kills, unknown + killer.unknown
-    print(f"\n{kills} kills in {sessions} sessions; {unknown} unknown; {len(server.requests)} requests")
+        shell.base_url = server.base_url
+        killer = Killer(shell, 2026)
+        killer.run(500)
+    print(f"\n{killer.kills} kills in {killer.sessions} sessions; {killer.unknown} calls told as unknown")
+    print(f"{len(server.requests)} requests, {len(server.problems)} refused")
     assert server.problems == []
+    assert killer.unknown, "some kill must have met a running tool"

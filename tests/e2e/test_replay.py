@@ -134,3 +134,45 @@ def test_terminal_controls_of_tools_and_models_reach_no_terminal(shell: Shell, s
     for words in (["replay", "--last"], ["ls"], ["show", "--last"], ["replay", "--last", "--json"]):
         out = shell.run(*words).text
         assert not set(out) & set("\x1b\x9b\x07\x00\u202e"), words
+
+
+def ready(live: Terminal, shell: Shell, turns: int) -> None:
+    """Wait until so many turns are over and the prompt is there again."""
+    live.wait(lambda: ended_turns(shell) == turns, 40)
+    live.look(0.6)
+
+
+def test_approvals_interruptions_and_a_resumed_session_replay_as_they_were_seen(shell: Shell, serve: Serve) -> None:
+    serve(
+        reply("I write.", calls=[call("write", {"path": "a.txt", "content": "x\n"})]),
+        reply("And I run it.", calls=[call("shell", {"command": "cat a.txt"})]),
+        reply("You said no."),
+        reply("A very long answer.\n\n" + "word " * 400, chunk=5, gap_s=0.02),
+        reply("Here again."),
+    )
+    with terminal(shell, 80, "new", "please", "--mode", "ask") as live:
+        live.wait(lambda: "yes, for this session" in live.page, 40)
+        live.look(0.3)
+        live.type("y")
+        live.wait(lambda: shell.log().read_bytes().count(b'"approval_asked"') == 2, 40)
+        live.look(0.5)
+        live.type("n")
+        ready(live, shell, 1)
+        live.type("go on\r")
+        live.wait(lambda: "A very long answer." in live.page and live.count("word") > 40, 40)
+        live.type("\x03")
+        ready(live, shell, 2)
+        live.type("/exit\r")
+        assert live.ended() == 0
+        first = left(live)
+    assert first == replayed(shell, 80)
+    assert "interrupted" in "\n".join(first)
+    with terminal(shell, 80, "resume", "--last") as live:
+        live.look(1.0)
+        live.type("hello\r")
+        ready(live, shell, 3)
+        live.type("/exit\r")
+        assert live.ended() == 0
+        second = left(live)
+    assert second == replayed(shell, 80)
+    assert second[: len(first)] == first
