@@ -4,19 +4,23 @@ import asyncio
 import json
 import os
 import platform
+import shutil
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentsh import __version__
+from agentsh.app.choosing import another
 from agentsh.app.paths import Home
-from agentsh.app.settings import Choice, Settings, choose_model
+from agentsh.app.settings import Choice, Settings
+from agentsh.app.stores import blob_store, event_store
 from agentsh.app.texts import BlobTexts
 from agentsh.app.wiring import TOOLS, WIRES, load
 from agentsh.base.clock import Clock, SystemClock
-from agentsh.base.errors import WorkspaceError
+from agentsh.base.errors import AgentshError, LogError, WorkspaceError
 from agentsh.context.state import SessionState
 from agentsh.context.system_prompt import system_prompt
 from agentsh.engine.bus import Bus
@@ -31,7 +35,9 @@ from agentsh.events.base import BlobRef
 from agentsh.events.event import Event
 from agentsh.events.session import EnvironmentChanged, Mode, SessionInit, WorkspaceMoved, WorkspaceOrigin
 from agentsh.log.spill import reference
-from agentsh.log.store import BlobStore, EventStore, OpenLog
+from agentsh.log.lease import LOCK_NAME
+from agentsh.log.segment import OPEN_NAME
+from agentsh.log.store import BlobStore, OpenLog
 from agentsh.ports.approver import Approver
 from agentsh.ports.hook import Hook
 from agentsh.ports.model import Endpoint, Model
@@ -78,21 +84,6 @@ class Plan:
     budget_tokens: int | None = None
 
 
-def blob_store(home: Home) -> BlobStore:
-    """Return the blobs of a home."""
-    from agentsh.stores.blobs import FileBlobs
-
-    return FileBlobs(home.blobs)
-
-
-def event_store(home: Home, settings: Settings | None = None) -> EventStore:
-    """Return the logs of a home."""
-    from agentsh.stores.jsonl import JsonlStore
-
-    durability = settings.log.durability if settings else "ack"
-    return JsonlStore(home.sessions, blob_store(home), durability=durability)
-
-
 def make_model(choice: Choice, clock: Clock) -> Model:
     """Return the model of a choice, with retries around it."""
     from agentsh.models.retry import RetryingModel
@@ -115,16 +106,46 @@ def tool_schemas(offered: Mapping[str, Tool]) -> str:
 
 
 async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, cwd: Path, mode: Mode) -> Running:
-    """Create a session whose workspace is there already, and record its birth."""
-    home, choice = plan.home, plan.choice
-    blobs = blob_store(home)
-    log = await event_store(home, plan.settings).create(session, by=BY)
-    assembled = _Assembly(plan, log, SessionState(), blobs, provisioned.path, in_place=provisioned.kind == "in-place")
-    where = str(provisioned.path)
+    """Create a session whose workspace was just made for it, and record its birth.
+
+    Where that fails before there is a first event, nothing of it stays: no log, and no workspace that was made.
+    """
+    log: OpenLog | None = None
+    journal: Journal | None = None
+    try:
+        log = await event_store(plan.home, durability=plan.settings.log.durability).create(session, by=BY)
+        blobs, in_place = blob_store(plan.home), provisioned.kind == "in-place"
+        assembled = _Assembly(plan, log, SessionState(), blobs, provisioned.path, in_place=in_place)
+        journal = assembled.journal
+        init = _birth(session, plan.choice, provisioned, cwd, mode)
+        await begin(journal, init, _environment(blobs, assembled.tools, plan.choice, provisioned))
+    except BaseException:
+        with suppress(AgentshError):  # the first failure is the one to tell
+            await _take_back(plan.home, session, provisioned, log, journal)
+        raise
+    return Running(assembled.session, session, plan.home, (), assembled.workspace)
+
+
+async def _take_back(
+    home: Home, session: str, provisioned: "Provisioned", log: OpenLog | None, journal: Journal | None
+) -> None:
+    """Close what a failed birth leaves open, and remove what it made, unless an event tells of it."""
+    try:
+        if journal is not None:
+            with suppress(AgentshError):
+                await journal.settled()  # a birth that was cancelled half-way may still be on its way into the log
+        if log is None or log.last_seq == 0:
+            _discard(home, session, provisioned, has_log=log is not None)
+    finally:
+        if log is not None:
+            await log.close()
+
+
+def _birth(session: str, choice: Choice, provisioned: "Provisioned", cwd: Path, mode: Mode) -> SessionInit:
     origin = WorkspaceOrigin(kind=provisioned.kind, origin=provisioned.origin, base=None)
     if provisioned.kind == "in-place":
-        origin = origin.model_copy(update={"path": where})
-    init = SessionInit(
+        origin = origin.model_copy(update={"path": str(provisioned.path)})
+    return SessionInit(
         id=session,
         title=None,
         cwd=str(cwd),
@@ -133,20 +154,35 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
         mode=mode,
         workspace=origin,
     )
+
+
+def _environment(
+    blobs: BlobStore, offered: Mapping[str, Tool], choice: Choice, provisioned: "Provisioned"
+) -> EnvironmentChanged:
     made_of = f" (a copy of {provisioned.origin})" if provisioned.kind == "copy" else f" ({provisioned.kind})"
     prompt = system_prompt(
-        workspace=where + made_of,
+        workspace=str(provisioned.path) + made_of,
         system=f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         date=f"{SystemClock().now():%Y-%m-%d}",
     )
-    environment = EnvironmentChanged(
+    return EnvironmentChanged(
         system_prompt=_as_blob(blobs, prompt),
-        tools=_as_blob(blobs, tool_schemas(assembled.tools)),
+        tools=_as_blob(blobs, tool_schemas(offered)),
         instructions=(),
         request=choice.request(),
     )
-    await begin(assembled.journal, init, environment)
-    return Running(assembled.session, session, home, (), assembled.workspace)
+
+
+def _discard(home: Home, session: str, provisioned: "Provisioned", *, has_log: bool) -> None:
+    """Take back what a session that never began has made. Called while its lease is held, where it has one."""
+    directory = home.sessions / session
+    if has_log:
+        with suppress(OSError):  # anything else in there is not ours, and keeps the directory
+            for name in (OPEN_NAME, LOCK_NAME):
+                (directory / name).unlink(missing_ok=True)
+            directory.rmdir()
+    if provisioned.kind != "in-place" and provisioned.path == home.workspaces / session:
+        shutil.rmtree(provisioned.path, ignore_errors=True)
 
 
 async def resume_session(
@@ -154,7 +190,7 @@ async def resume_session(
     session: str,
     settings: Settings,
     *,
-    plan_for: Callable[[SessionState], Plan],
+    plan_for: Callable[[SessionState], Awaitable[Plan]],
     show: Callable[[Sequence[Event]], None],
     directory: Path | None = None,
 ) -> Running:
@@ -165,20 +201,24 @@ async def resume_session(
 
     Raises:
         SessionHeld, SessionReadOnly, SessionMissing: as the store says.
+        LogError: it has no event.
         WorkspaceError: the workspace is gone, and no other was given.
     """
     from agentsh.workspace.strays import kill_session
 
-    opened = await event_store(home, settings).open(session)
+    opened = await event_store(home, durability=settings.log.durability).open(session)
     try:
         await asyncio.to_thread(kill_session, session)  # what a killed agentsh left running must not go on beside us
         events, state = past(opened)
+        if not events:
+            what = "nothing of it reads" if opened.recovery else "it stopped before it began"
+            raise LogError(f"session {session} is empty: {what}", hint="`agentsh new` starts another")
         root = directory or Path(state.workspace_path or home.workspaces / session)
         if not root.is_dir():
             raise WorkspaceError(
                 f"the workspace {root} is not there", hint=f"`agentsh resume {session} --dir PATH` goes on in another"
             )
-        plan = plan_for(state)
+        plan = await plan_for(state)
         in_place = state.workspace is not None and state.workspace.kind == "in-place"
         assembled = _Assembly(plan, opened.log, state, blob_store(home), root, in_place=in_place)
         show(events)
@@ -187,7 +227,8 @@ async def resume_session(
             await assembled.journal.record(WorkspaceMoved(path=str(root), reason="--dir"), durable=True)
         await assembled.session.record_model(plan.choice.model, plan.choice.request())
     except BaseException:
-        await opened.log.close()
+        with suppress(AgentshError):  # the first failure is the one to tell
+            await opened.log.close()
         raise
     return Running(assembled.session, session, home, events, assembled.workspace)
 
@@ -221,7 +262,7 @@ class _Assembly:
         turn = Turn(self.journal, step, runner, plan.limits or _limits(plan.settings), clock)
 
         def choose(name: str) -> Chosen:
-            choice = choose_model(plan.settings, os.environ, name)
+            choice = another(plan.choice, plan.settings, os.environ, name)
             return Chosen(choice.model, choice.request(), make_model(choice, clock), _step_settings(plan, choice))
 
         self.session = Session(Parts(log, self.journal, turn, step, gate, model, choose))

@@ -7,15 +7,25 @@ AGENTSH_MODEL and OPENAI_* variables, then the options of the command.
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from agentsh.app.paths import Homes, user_home
+from agentsh.app.wiring import WIRES
 from agentsh.base.errors import UsageProblem
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 DEFAULT_MODEL = "gpt-5"
+OFFLINE = frozenset({"demo"})
+"""Wires that send the conversation nowhere."""
+
+
+def _wire(name: str) -> str:
+    if name not in WIRES:
+        raise ValueError(f"there is no wire {name!r}, only {', '.join(WIRES)}")
+    return name
 
 
 class _Section(BaseModel):
@@ -33,10 +43,11 @@ class PriceSettings(_Section):
 class Profile(_Section):
     """A way to reach a model. model: what the provider calls it, where that is not the profile's name.
 
-    api_key_env: the variable that holds the key. context_window: tokens. options: members of the request.
+    wire: a name in the table of wires. api_key_env: the variable that holds the key. context_window: tokens.
+    options: members of the request.
     """
 
-    wire: Literal["chat", "demo"] = "chat"
+    wire: Annotated[str, AfterValidator(_wire)] = "chat"
     model: str | None = None
     base_url: str | None = None
     api_key_env: str | None = None
@@ -99,8 +110,9 @@ def _read(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
-        raise UsageProblem(f"{file} cannot be read: {error}", hint="mend or move the file") from None
+    except (OSError, ValueError, RecursionError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageProblem(f"{file} cannot be read: {why}", hint="mend or move the file") from None
 
 
 def _check(merged: dict[str, Any], files: Mapping[Path, None]) -> Settings:
@@ -110,7 +122,8 @@ def _check(merged: dict[str, Any], files: Mapping[Path, None]) -> Settings:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         names = " or ".join(str(file) for file in files if file.exists())
-        raise UsageProblem(f"{where}: {first['msg']}", hint=f"see {names}") from None
+        what = first["msg"].removeprefix("Value error, ")
+        raise UsageProblem(f"{where}: {what}", hint=f"see {names}") from None
 
 
 def _merge(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
@@ -122,7 +135,7 @@ def _merge(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
 
 
 class Choice(BaseModel):
-    """A model that was chosen: what the log records of it (model, wire, profile, options) and how to reach it."""
+    """A model that was chosen: what the log records of it, and how to reach it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -136,9 +149,31 @@ class Choice(BaseModel):
     context_window: int | None
     price: PriceSettings | None
 
+    @property
+    def host(self) -> str | None:
+        """Where requests go, without path, user or key; None where they go nowhere (the demo)."""
+        return None if self.wire in OFFLINE else host_of(self.base_url)
+
     def request(self) -> dict[str, Any]:
-        """Return what environment_changed and model_changed record, so that the request can be rebuilt."""
-        return {"wire": self.wire, "profile": self.profile, "options": self.options}
+        """Return what environment_changed and model_changed record: how requests are made, and where they go."""
+        return {"wire": self.wire, "profile": self.profile, "options": self.options, "host": self.host}
+
+
+def host_of(url: str) -> str:
+    """Return scheme, host and port of a URL, never a path, a query or a user; empty where it is no URL.
+
+    The port of the scheme is left out, so that one place has one name.
+    """
+    try:
+        parts = urlsplit(url.strip())
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return ""
+    if not host:
+        return ""
+    host = f"[{host}]" if ":" in host else host
+    usual = port is None or port == {"http": 80, "https": 443}.get(parts.scheme)
+    return f"{parts.scheme}://{host}" if usual else f"{parts.scheme}://{host}:{port}"
 
 
 def choose_model(settings: Settings, env: Mapping[str, str], name: str | None) -> Choice:
@@ -150,7 +185,7 @@ def choose_model(settings: Settings, env: Mapping[str, str], name: str | None) -
         UsageProblem: nothing is configured.
     """
     name = name or settings.model
-    if name is None and not (env.get("OPENAI_API_KEY") or env.get("OPENAI_BASE_URL")):
+    if name is None and not reaches_somewhere(env):
         raise UsageProblem("no model is configured", hint="see `agentsh new --help`")
     name = name or DEFAULT_MODEL
     profile = settings.models.get(name)
@@ -173,3 +208,8 @@ def choose_model(settings: Settings, env: Mapping[str, str], name: str | None) -
         context_window=profile.context_window,
         price=profile.price,
     )
+
+
+def reaches_somewhere(env: Mapping[str, str]) -> bool:
+    """Tell whether the environment says where the default endpoint is, or has its key."""
+    return bool(env.get("OPENAI_API_KEY") or env.get("OPENAI_BASE_URL"))

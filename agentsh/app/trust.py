@@ -5,6 +5,8 @@ import json
 import os
 from pathlib import Path
 
+from agentsh.base.errors import UsageProblem
+
 FILE = "trusted.json"
 
 
@@ -19,7 +21,7 @@ def fingerprint(home: Path) -> str:
 def _load(own: Path) -> dict[str, str]:
     try:
         value = json.loads((own / FILE).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return {k: v for k, v in value.items() if isinstance(v, str)} if isinstance(value, dict) else {}
 
@@ -27,18 +29,27 @@ def _load(own: Path) -> dict[str, str]:
 def is_trusted(home: Path, own: Path) -> bool:
     """Tell whether `home` was trusted with the configuration that it has now."""
     mark = _load(own).get(str(home.resolve()))
-    return mark is not None and mark == fingerprint(home)
+    return bool(mark) and mark == fingerprint(home)
 
 
 def trust(home: Path, own: Path) -> None:
-    """Record that `home` is trusted as it is now."""
-    marks = _load(own)
-    marks[str(home.resolve())] = fingerprint(home)
-    own.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Record that `home` is trusted as it is now.
+
+    Raises:
+        UsageProblem: its configuration cannot be read, or `own` cannot be written.
+    """
+    mark = fingerprint(home)
+    if not mark:
+        raise UsageProblem(f"{home / 'agentsh.toml'} cannot be read, so it cannot be trusted")
+    marks = {**_load(own), str(home.resolve()): mark}
     temporary = own / f".{FILE}.{os.getpid()}"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
-        json.dump(marks, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, own / FILE)
+    try:
+        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            json.dump(marks, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, own / FILE)
+    except OSError as error:
+        raise UsageProblem(f"{own / FILE} cannot be written: {error.strerror}") from None

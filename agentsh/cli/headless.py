@@ -4,13 +4,12 @@ import asyncio
 import io
 import signal
 import sys
-from dataclasses import dataclass
 
 from agentsh.app.build import Running, Screens
 from agentsh.app.paths import Home
+from agentsh.app.screens import final_renderer, json_renderer
+from agentsh.app.stores import blob_store
 from agentsh.app.texts import BlobTexts
-from agentsh.app.wiring import RENDERERS, load
-from agentsh.base.errors import UsageProblem
 from agentsh.engine.session import Session
 from agentsh.engine.turn import TurnOutcome
 from agentsh.ports.renderer import Renderer
@@ -18,13 +17,6 @@ from agentsh.ports.renderer import Renderer
 EXIT_LIMIT = 7
 EXIT_UNASKED = 8
 EXIT_INTERRUPTED = 130
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """Where a headless run writes. json: each event's line instead of the final answer."""
-
-    json: bool
 
 
 class Interruption:
@@ -51,9 +43,8 @@ class Interruption:
             self._session.interrupt()
 
 
-def screens(output: Output, home: Home, interruption: Interruption) -> Screens:
-    """Return what watches a headless run: the answer or the events on stdout, progress on stderr."""
-    from agentsh.app.build import blob_store
+def screens(home: Home, interruption: Interruption, *, json: bool) -> Screens:
+    """Return what watches a headless run: the answer or (json) each event's line on stdout, progress on stderr."""
 
     def gone(renderer: Renderer, error: Exception) -> None:
         """Whoever reads our output has left: stop as a signal would, so that all is recorded and closed."""
@@ -63,37 +54,10 @@ def screens(output: Output, home: Home, interruption: Interruption) -> Screens:
             print(f"agentsh: the output failed and is off: {error}", file=sys.stderr)
 
     texts = BlobTexts(blob_store(home))
-    if not output.json:
-        return Screens((load(RENDERERS["final"])(sys.stdout, sys.stderr, texts),), on_failure=gone)
-    notices = load(RENDERERS["final"])(io.StringIO(), sys.stderr, texts)
-    return Screens((load(RENDERERS["json"])(sys.stdout.buffer), notices), on_failure=gone)
-
-
-def piped_prompt(prompt: str | None) -> str | None:
-    """Return the prompt with what a pipe brings: alone for None or `-`, else below the words of the command."""
-    if prompt != "-" and sys.stdin.isatty():
-        return prompt
-    if prompt is not None and prompt != "-" and not _has_input():
-        return prompt
-    text = sys.stdin.buffer.read().decode("utf-8", "replace").strip("\n")
-    if prompt is None or prompt == "-":
-        return text or None
-    return f"{prompt}\n\n{text}" if text else prompt
-
-
-def _has_input() -> bool:
-    """Tell whether stdin is a pipe or a file that says something, and not just left open by a caller."""
-    import os
-    import select
-    import stat
-
-    try:
-        mode = os.fstat(0).st_mode
-    except OSError:
-        return False
-    if stat.S_ISREG(mode):
-        return True
-    return stat.S_ISFIFO(mode) and bool(select.select([0], [], [], 0.2)[0])
+    if not json:
+        return Screens((final_renderer(sys.stdout, sys.stderr, texts),), on_failure=gone)
+    notices = final_renderer(io.StringIO(), sys.stderr, texts)
+    return Screens((json_renderer(sys.stdout.buffer), notices), on_failure=gone)
 
 
 async def run_once(running: Running, prompt: str, interruption: Interruption) -> int:
@@ -118,14 +82,3 @@ def exit_code(outcome: TurnOutcome, unasked: int) -> int:
     if outcome.reason in ("max_steps", "max_cost"):
         return EXIT_LIMIT
     return EXIT_UNASKED if unasked else 0
-
-
-def need_prompt(prompt: str | None) -> str:
-    """Return the prompt.
-
-    Raises:
-        UsageProblem: there is none.
-    """
-    if prompt is None or not prompt.strip():
-        raise UsageProblem("there is no prompt", hint="give it as an argument or through a pipe")
-    return prompt
