@@ -90,7 +90,9 @@ class Session:
             await self._journal.settled()  # what was held while the disk was full is written first
             if self.state.turn is not None:
                 await self._journal.record_all(repairs(self.state))
-            return await self._parts.turn.run(text, attachments, cause)
+            outcome = await self._parts.turn.run(text, attachments, cause)
+            await self._parts.log.turn_ended()
+            return outcome
         finally:
             self._idle.set()
 
