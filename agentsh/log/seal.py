@@ -15,7 +15,7 @@ from agentsh.log.files import CREATE, READ, FileSystem, write_all
 from agentsh.log.recover import move_aside
 from agentsh.log.scan import Flaw, SegmentScan
 from agentsh.log.sealed import SealedFile, first_seq
-from agentsh.log.seekable import MAX_FRAME_BYTES, Description, Packer, pieces
+from agentsh.log.seekable import FRAME_BYTES, MAX_FRAME_BYTES, Description, Packer, pieces
 from agentsh.log.segment import SEALED, chunks, closed_segments, discard, exists
 
 NEW = ".new"
@@ -41,7 +41,7 @@ class Pass(NamedTuple):
 
 def seal_closed(
     files: FileSystem, directory: str, session: str, *, below: int, min_bytes: int = MIN_BYTES,
-    known: frozenset[str] = frozenset(), stopped: Callable[[], bool] = lambda: False,
+    known: frozenset[str] = frozenset(), stopped: Callable[[], bool] = lambda: False, frame_bytes: int = FRAME_BYTES,
 ) -> Pass:  # fmt: skip
     """Seal every closed segment with an ordinal under `below`, and finish what an earlier pass has begun.
 
@@ -67,7 +67,7 @@ def seal_closed(
                 continue
             try:
                 if not (twin and _settled(files, directory, segment, stopped)):
-                    seal(files, directory, segment, claimed, stopped)
+                    seal(files, directory, segment, claimed, stopped, frame_bytes)
                 sealed.append(segment.name + SEALED)
             except Unsealable:
                 refused.append(segment.name)
@@ -91,7 +91,8 @@ def pending(
 
 
 def seal(
-    files: FileSystem, directory: str, segment: Segment, claimed: str | None, stopped: Callable[[], bool]
+    files: FileSystem, directory: str, segment: Segment, claimed: str | None, stopped: Callable[[], bool],
+    frame_bytes: int = FRAME_BYTES,
 ) -> None:
     """Seal one closed segment. claimed: its hash as the next header has it, or None.
 
@@ -104,7 +105,7 @@ def seal(
     out = files.open(new, CREATE)
     try:
         try:
-            description = _write(files, segment, out, stopped)
+            description = _write(files, segment, out, stopped, frame_bytes)
             if claimed is not None and claimed != description.raw_sha256 and segment.limit is None:
                 raise Unsealable(f"{segment.name} is not what it was when it was closed")
             files.sync(out)
@@ -125,7 +126,9 @@ def _length(files: FileSystem, segment: Segment) -> int:
     return size if segment.limit is None else min(size, segment.limit)
 
 
-def _write(files: FileSystem, segment: Segment, out: int, stopped: Callable[[], bool]) -> Description:
+def _write(
+    files: FileSystem, segment: Segment, out: int, stopped: Callable[[], bool], frame_bytes: int
+) -> Description:
     """Write the sealed form of a segment, verifying every line on the way."""
     head = segment.head
     if head.header is None or not head.intact or head.flaws or head.start != len(head.header.raw):
@@ -135,7 +138,7 @@ def _write(files: FileSystem, segment: Segment, out: int, stopped: Callable[[], 
 
     def packed() -> Iterator[bytes]:
         nonlocal size
-        for piece in pieces(chunks(files, segment.fd, 0, segment.limit)):
+        for piece in pieces(chunks(files, segment.fd, 0, segment.limit), frame_bytes):
             first = first_seq(piece)
             if first is None or len(piece) > MAX_FRAME_BYTES:
                 raise Unsealable("it has no records, or one that is too long")

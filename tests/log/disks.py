@@ -81,7 +81,7 @@ class MemFiles:
         del self.fds[fd][0].data[size:]
 
     def sync(self, fd: int) -> None:
-        self.synced.append(next((p for p, n in self.nodes.items() if n is self.fds[fd][0]), "?"))
+        self.synced.append(next((p for p, n in tuple(self.nodes.items()) if n is self.fds[fd][0]), "?"))
 
     def sync_dir(self, path: str) -> None:
         assert self._find(path).is_dir
@@ -119,7 +119,7 @@ class MemFiles:
 
     def listdir(self, path: str) -> list[str]:
         assert self._find(path).is_dir
-        return [os.path.basename(p) for p in self.nodes if p != "/" and os.path.dirname(p) == path]
+        return [os.path.basename(p) for p in tuple(self.nodes) if p != "/" and os.path.dirname(p) == path]
 
     def subdirs(self, path: str) -> list[str]:
         return [name for name in self.listdir(path) if self.nodes[os.path.join(path, name)].is_dir]
@@ -135,6 +135,36 @@ class MemFiles:
 
 def _stat(node: _Node) -> Stat:
     return Stat(len(node.data), node.number, node.is_dir, 0)
+
+
+class PowerCut(MemFiles):
+    """A disk that keeps only what was synced: bytes by `sync`, names by `sync_dir`. `left` is what a cut leaves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._bytes: dict[int, bytes] = {}
+        self._names: dict[str, _Node] = {}
+
+    def put(self, path: str, data: bytes) -> None:
+        super().put(path, data)
+        self._bytes[self.nodes[path].number] = data
+        self._names = dict(self.nodes)
+
+    def sync(self, fd: int) -> None:
+        node = self.fds[fd][0]
+        self._bytes[node.number] = bytes(node.data)
+
+    def sync_dir(self, path: str) -> None:
+        inside = {p: n for p, n in self.nodes.items() if os.path.dirname(p) == path}
+        self._names = {p: n for p, n in self._names.items() if os.path.dirname(p) != path} | inside
+
+    def left(self) -> MemFiles:
+        """Return the disk after a power cut that kept nothing else."""
+        after = MemFiles()
+        for path, node in self._names.items():
+            if not node.is_dir:
+                after.put(path, self._bytes.get(node.number, b""))
+        return after
 
 
 class FaultyFiles:
