@@ -18,8 +18,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import zstandard
-
 from agentsh.log.chain import LogScan
 from agentsh.log.files import RealFiles
 from agentsh.log.frame import encode_event, encode_header
@@ -84,14 +82,17 @@ class Writer:
             path = f"src/{self.dice.choice('abcdefgh')}/{self.dice.choice('klmnop')}.py"
             arguments = {"path": path} if name != "edit" else {"path": path, "old": self._some(40, 400)}
             yield "tool_call", {"call": call, "name": name, "arguments": str(arguments).replace("'", '"')}
-            yield "tool_started", {"call": call, "effects": ["read"], "sandbox": "bwrap", "pid": 4711, "decision": "auto"}
+            yield (
+                "tool_started",
+                {"call": call, "effects": ["read"], "sandbox": "bwrap", "pid": 4711, "decision": "auto"},
+            )
             if name == "edit":
                 diff = "".join(f"{self.dice.choice(' +-')}{line}\n" for line in self._some(200, 2_500).splitlines())
                 yield "code_edit", {"call": call, "path": path, "diff": diff, "before": self._hash(),
                                     "after": self._hash(), "snapshot": self._hash()}  # fmt: skip
             numbered = "".join(f"{n:5}\t{line}\n" for n, line in enumerate(self._some(200, 7_000).splitlines(), 1))
             yield "tool_result", {"call": call, "status": "ok", "for_model": numbered,
-                                  "for_user": f"{name} {path}", "duration_ms": self.dice.randint(1, 9_999)}  # fmt: skip
+                                  "for_user": f"{name} {path}", "duration_ms": 40 + len(numbered)}  # fmt: skip
         yield self._context()
         yield self._says(self._some(200, 2_000), "stop")
         yield "turn_finished", {"reason": "done", "steps": 3, "cost_usd": 0.1, "duration_ms": 7_006}
@@ -102,8 +103,10 @@ def fill(directory: Path, count: int, size: int) -> int:
     directory.mkdir(parents=True)
     drafts, seq, before = Writer().drafts(), 0, None
     for ordinal in range(count + 1):
-        head = encode_header(SESSION, ordinal=ordinal, first_seq=seq + 1, nonce=f"{ordinal:016x}", created=TS % (1, 1, 1),
-                             by="bench", prev_sha256=before)  # fmt: skip
+        head = encode_header(
+            SESSION, ordinal=ordinal, first_seq=seq + 1, nonce=f"{ordinal:016x}", created=TS % (1, 1, 1), by="bench",
+            prev_sha256=before,
+        )  # fmt: skip
         lines, length, first = [head.raw], 0, seq + 1
         while length < size and ordinal < count:
             seq += 1
@@ -154,6 +157,8 @@ def sealed_again(directory: Path, name: str, raw: bytes) -> None:
 
 def unpack(packed: bytes) -> int:
     """Return the length of what `zstd -dc` prints."""
+    import zstandard
+
     with zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True) as reader:
         return len(reader.read())
 
@@ -179,15 +184,21 @@ def sizes_and_speeds(place: Path, rounds: int, size: int) -> None:
     print(f"One segment of {mb:.1f} MB, {last:,} events of {len(raw) // last:,} bytes.\n")
     print("| what / rival | this | rival | ratio | wanted |\n|---|--:|--:|--:|--:|")
     saved, theirs = 100 - 100 * len(packed) / len(raw), 100 - 100 * zipped / len(raw)
-    print(f"| saved, % / gzip -9 | {saved:.1f} | {theirs:.1f} | | at least 70 |")
-    print(f"| size, MB / gzip -9 | {len(packed) / 1e6:.2f} | {zipped / 1e6:.2f} | {len(packed) / zipped:.2f} | at most 0.90 |")
+    row("saved, % / gzip -9", saved, theirs, None, "at least 70", 1)
+    row("size, MB / gzip -9", len(packed) / 1e6, zipped / 1e6, len(packed) / zipped, "at most 0.90", 1)
     ours, rival, ratio = pair(lambda: pack(raw), lambda: gzip9(raw), max(rounds // 3, 2))
-    print(f"| packing, MB/s / gzip -9 | {mb / ours:.0f} | {mb / rival:.0f} | {1 / ratio:.1f} | 200; at least 5 times |")
+    row("packing, MB/s / gzip -9", mb / ours, mb / rival, 1 / ratio, "at least 5")
     ours, rival, ratio = pair(lambda: sealed_again(directory, name, raw), lambda: pack(raw), rounds)
-    print(f"| sealing from end to end, MB/s / packing alone | {mb / ours:.0f} | {mb / rival:.0f} | {1 / ratio:.2f} | |")
+    row("sealing from end to end, MB/s / packing alone", mb / ours, mb / rival, 1 / ratio, "")
     dice = random.Random(2)
     ours, rival, ratio = pair(lambda: one_event(directory, dice.randint(1, last)), lambda: unpack(packed), rounds * 5)
-    print(f"| one old event, ms / unpacking it all | {ours * 1e3:.1f} | {rival * 1e3:.1f} | {ratio:.3f} | at most 0.15 |")
+    row("one old event, ms / unpacking it all", ours * 1e3, rival * 1e3, ratio, "at most 0.15", 1)
+
+
+def row(what: str, ours: float, theirs: float, ratio: float | None, wanted: str, digits: int = 0) -> None:
+    """Print a row of a table."""
+    said = "" if ratio is None else f"{ratio:.3f}" if ratio < 0.1 else f"{ratio:.2f}"
+    print(f"| {what} | {ours:.{digits}f} | {theirs:.{digits}f} | {said} | {wanted} |", flush=True)
 
 
 async def opened(root: Path) -> None:
@@ -205,21 +216,24 @@ def opening(place: Path, rounds: int, size: int) -> None:
     (end / closed_name(0, 1)).rename(end / OPEN_NAME)
     seal_closed(FILES, str(sealed / "sessions" / SESSION), SESSION, below=10, min_bytes=0)
     print(f"\nTen sealed segments / one plain log of the same {size / 1e6:.0f} MB.\n")
-    print("| what | sealed, ms | plain, ms | ratio |\n|---|--:|--:|--:|")
+    print("| what, ms | sealed | plain | ratio | wanted |\n|---|--:|--:|--:|--:|")
 
     def read(root: Path, after: int) -> Callable[[], object]:
         store = JsonlStore(root / "sessions", FileBlobs(root / "blobs"))
         return lambda: sum(1 for _ in store.lines(SESSION, after_seq=after))
 
-    rows = [
-        ("opening for writing, all events read", lambda: asyncio.run(opened(sealed)), lambda: asyncio.run(opened(plain))),
+    rows: list[tuple[str, Callable[[], object], Callable[[], object]]] = [
+        ("opening, all events read", lambda: asyncio.run(opened(sealed)), lambda: asyncio.run(opened(plain))),
         ("the last 1,000 events", read(sealed, last - 1_000), read(plain, last - 1_000)),
-        ("one event from the middle", lambda: one_event(sealed / "sessions" / SESSION, last // 2),
-         lambda: one_event(end, last // 2)),
-    ]  # fmt: skip
+        (
+            "one event from the middle",
+            lambda: one_event(sealed / "sessions" / SESSION, last // 2),
+            lambda: one_event(end, last // 2),
+        ),
+    ]
     for name, a, b in rows:
         ours, theirs, ratio = pair(a, b, max(rounds // 2, 3))
-        print(f"| {name} | {ours * 1e3:.1f} | {theirs * 1e3:.1f} | {ratio:.2f} |", flush=True)
+        row(name, ours * 1e3, theirs * 1e3, ratio, "", 1)
 
 
 def main(rounds: int, mib: int) -> None:

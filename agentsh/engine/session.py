@@ -90,11 +90,10 @@ class Session:
             await self._journal.settled()  # what was held while the disk was full is written first
             if self.state.turn is not None:
                 await self._journal.record_all(repairs(self.state))
-            outcome = await self._parts.turn.run(text, attachments, cause)
-            await self._parts.log.turn_ended()
-            return outcome
+            return await self._parts.turn.run(text, attachments, cause)
         finally:
             self._idle.set()
+            await self._parts.log.turn_ended()
 
     async def queue(self, text: str, *, steer: bool) -> int:
         """Keep a text that was typed while a turn runs; return its seq. steer: it joins at the next step."""

@@ -91,7 +91,11 @@ def pending(
 
 
 def seal(
-    files: FileSystem, directory: str, segment: Segment, claimed: str | None, stopped: Callable[[], bool],
+    files: FileSystem,
+    directory: str,
+    segment: Segment,
+    claimed: str | None,
+    stopped: Callable[[], bool],
     frame_bytes: int = FRAME_BYTES,
 ) -> None:
     """Seal one closed segment. claimed: its hash as the next header has it, or None.

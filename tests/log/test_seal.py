@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from agentsh.log.seal import Stopped, pending, seal_closed
+from agentsh.log.seal import Pass, Stopped, pending, seal_closed
 from agentsh.log.segment import OPEN_NAME, SEALED, closed_name
 from agentsh.testing.store_contract import note
 from tests.log.disks import FaultyFiles, MemFiles, PowerCut
@@ -32,7 +32,7 @@ def test_the_closed_ones_are_sealed_and_the_open_one_is_not() -> None:
     disk, plain = three_segments(), three_segments()
     assert pending(disk, DIR, below=2, min_bytes=0)
     done = seal_all(disk)
-    assert done == ((FIRST + SEALED, SECOND + SEALED), ())
+    assert done == Pass((FIRST + SEALED, SECOND + SEALED), ())
     assert names(disk) == [FIRST + SEALED, SECOND + SEALED, OPEN_NAME, "lock"]
     for name in (FIRST, SECOND):
         assert unpacked(disk.data(f"{DIR}/{name}{SEALED}")) == plain.data(f"{DIR}/{name}")
@@ -103,7 +103,7 @@ def test_a_segment_with_any_damage_is_left_alone() -> None:
         disk = three_segments()
         disk.put(f"{DIR}/{FIRST}", data)
         done = seal_all(disk)
-        assert done == ((SECOND + SEALED,), (FIRST,)), data[:40]
+        assert done == Pass((SECOND + SEALED,), (FIRST,)), data[:40]
         assert disk.data(f"{DIR}/{FIRST}") == data
         assert not pending(disk, DIR, below=2, min_bytes=0, known=frozenset(done.refused))
         assert disk.fds == {}
@@ -113,9 +113,7 @@ def test_a_segment_that_is_not_what_the_next_header_says_is_left_alone() -> None
     from agentsh.log.frame import encode_header
 
     disk = three_segments()
-    other = encode_header(
-        SESSION, ordinal=1, first_seq=21, nonce="1" * 16, created="", by="", prev_sha256="0" * 64
-    )
+    other = encode_header(SESSION, ordinal=1, first_seq=21, nonce="1" * 16, created="", by="", prev_sha256="0" * 64)
     disk.put(f"{DIR}/{SECOND}", other.raw + b"".join(lines(other, 21, 40)))
     assert seal_all(disk) == ((SECOND + SEALED,), (FIRST,))
 
@@ -187,7 +185,7 @@ async def test_a_fork_and_its_parent_seal_each_their_own(parent_first: bool) -> 
     """The child has a part of a segment that the parent goes on with; nothing of either is lost."""
     from agentsh.log.frame import encode_header
 
-    parent_head, whole = segment(0, 1, 20)
+    _, whole = segment(0, 1, 20)
     upto = whole.index(b'{"seq":13,')
     child_head = encode_header(
         "child", ordinal=1, first_seq=13, nonce="c" * 16, created="", by="",

@@ -94,7 +94,11 @@ def test_a_lost_frame_is_told_with_its_place_in_the_content() -> None:
     ordinal, _, offset = damage.where.partition(":")
     lost = sorted(set(range(1, 61)) - {seq for seq, _ in found})
     place = raw.index(b'{"seq":%d,' % lost[0])
-    assert (ordinal, int(offset), damage.bytes) == ("000000", place, raw.index(b'{"seq":%d,' % (lost[-1] + 1)) - place)
+    assert (ordinal, int(offset), damage.bytes) == (
+        "000000",
+        place,
+        raw.index(b'{"seq":%d,' % (lost[-1] + 1)) - place,
+    )
     assert (damage.kind, damage.after_seq, damage.rot) == ("sealed", lost[0] - 1, True)
 
 

@@ -32,7 +32,7 @@ def entries(packed: bytes) -> list[tuple[int, int]]:
     assert (descriptor, magic) == (0, 0x8F92EAB1)
     table = packed[-(8 + 8 * count + 9) :]
     assert struct.unpack("<II", table[:8]) == (0x184D2A5E, len(table) - 8)
-    return [struct.unpack_from("<II", table, 8 + 8 * n) for n in range(count)]  # type: ignore[misc]
+    return [struct.unpack_from("<II", table, 8 + 8 * n) for n in range(count)]
 
 
 def test_the_table_leads_to_each_frame() -> None:
@@ -87,7 +87,7 @@ def test_a_reader_of_the_standard_format_without_the_table_fits_it() -> None:
 
 
 def test_the_description_comes_back_and_says_when_it_was_hit() -> None:
-    about = Description(3, 10, 99, 12345, "ab" * 32, (10, 50), '{"x":"y"}\n'.encode())
+    about = Description(3, 10, 99, 12345, "ab" * 32, (10, 50), b'{"x":"y"}\n')
     end = Packer().end(about)
     size = 8 + struct.unpack_from("<I", end, 4)[0]
     assert read_description(end[:size]) == about
