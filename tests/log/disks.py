@@ -138,12 +138,28 @@ def _stat(node: _Node) -> Stat:
 
 
 class PowerCut(MemFiles):
-    """A disk that keeps only what was synced: bytes by `sync`, names by `sync_dir`. `left` is what a cut leaves."""
+    """A disk that keeps only what was synced: bytes by `sync`, names by `sync_dir`. `left` is what a cut leaves.
+
+    A directory's changes may reach the disk in any order, so that a cut may also keep the removals or the creations
+    of the last moments, and no rename that came before them.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._bytes: dict[int, bytes] = {}
         self._names: dict[str, _Node] = {}
+        self._removed: set[str] = set()
+        self._made: dict[str, _Node] = {}
+
+    def open(self, path: str, flags: int) -> int:
+        fd = super().open(path, flags)
+        if flags & os.O_CREAT:
+            self._made[path] = self.nodes[path]
+        return fd
+
+    def unlink(self, path: str) -> None:
+        super().unlink(path)
+        self._removed.add(path)
 
     def put(self, path: str, data: bytes) -> None:
         super().put(path, data)
@@ -157,11 +173,17 @@ class PowerCut(MemFiles):
     def sync_dir(self, path: str) -> None:
         inside = {p: n for p, n in self.nodes.items() if os.path.dirname(p) == path}
         self._names = {p: n for p, n in self._names.items() if os.path.dirname(p) != path} | inside
+        self._removed = {p for p in self._removed if os.path.dirname(p) != path}
+        self._made = {p: n for p, n in self._made.items() if os.path.dirname(p) != path}
 
-    def left(self) -> MemFiles:
-        """Return the disk after a power cut that kept nothing else."""
+    def left(self) -> list[MemFiles]:
+        """Return the disks that a power cut may leave, at their worst."""
+        removed = {p: n for p, n in self._names.items() if p not in self._removed}
+        return [self._disk(names) for names in (self._names, removed, self._names | self._made)]
+
+    def _disk(self, names: dict[str, _Node]) -> MemFiles:
         after = MemFiles()
-        for path, node in self._names.items():
+        for path, node in names.items():
             if not node.is_dir:
                 after.put(path, self._bytes.get(node.number, b""))
         return after

@@ -92,7 +92,7 @@ async def test_every_operation_of_a_roll_fails_in_turn(error: int, for_ever: boo
         files.fail_at = 0
         log.close()
         assert disk.fds == {}, n
-        for after in (disk, disk.left()) if for_ever else (disk,):
+        for after in (*disk.left(), disk) if for_ever else (disk,):
             store = store_on(after)
             read = texts(store.read(SESSION))
             synced = after is disk or n > files.ops.index("sync") + 1  # with durability `none` the roll syncs first
