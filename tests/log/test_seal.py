@@ -74,6 +74,24 @@ def test_every_operation_fails_in_turn(error: int, for_ever: bool) -> None:
     assert n > 40
 
 
+def test_a_power_cut_behind_a_directory_that_was_not_synced() -> None:
+    """The next pass must not take a rename for durable because it sees the name."""
+    for first in range(1, 5):
+        n, done = 0, False
+        while not done:
+            n += 1
+            disk = PowerCut()
+            three_segments(disk)
+            with pytest.raises(OSError):
+                seal_all(FaultyFiles(disk, first, only=("sync_dir",)))
+            files = FaultyFiles(disk, n, for_ever=True)
+            with suppress(OSError):
+                seal_all(files)
+            done = not files.hit
+            for after in disk.left():
+                assert seqs(after) == ALL, (first, n)
+
+
 def test_a_stop_at_every_frame() -> None:
     for n in range(100):
         disk, asked = three_segments(), 0
