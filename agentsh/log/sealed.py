@@ -83,6 +83,18 @@ class SealedFile:
         packed = self._read(frame.at, frame.size)
         return self._unpacking().frame(packed, frame.raw_size)
 
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Return up to `size` bytes of the content from `offset` to the end of its frame; none where that is lost.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        for frame in self.frames:
+            if frame.raw_at <= offset < frame.raw_at + frame.raw_size:
+                content = self.unpack(frame)
+                return b"" if content is None else content[offset - frame.raw_at :][:size]
+        return b""
+
     def head(self) -> tuple[bytes, Head]:
         """Return the first bytes that are needed to judge the segment, and what they say, as of a plain one."""
         if self.description is not None:
