@@ -106,7 +106,8 @@ def row_of(place: Place) -> Row:
 def _fits(place: Place, summary: dict[str, Any], wanted: Filter) -> bool:
     if not set(wanted.tags) <= set(summary.get("tags") or ()):
         return False
-    text = f"{place.id} {summary.get('title') or ''} {summary.get('project') or ''}".casefold()
+    tags = " ".join(summary.get("tags") or ())
+    text = f"{place.id} {summary.get('title') or ''} {summary.get('project') or ''} {tags}".casefold()
     return all(word in text for word in (wanted.query or "").casefold().split())
 
 

@@ -10,6 +10,7 @@ from agentsh.app.paths import Home
 from agentsh.app.screens import final_renderer, json_renderer
 from agentsh.app.stores import blob_store
 from agentsh.app.texts import BlobTexts
+from agentsh.base.text import plural
 from agentsh.engine.session import Session
 from agentsh.engine.turn import TurnOutcome
 from agentsh.ports.renderer import Renderer
@@ -75,7 +76,11 @@ async def run_once(running: Running, prompt: str, interruption: Interruption) ->
         outcome = await session.submit(prompt)
     finally:
         await session.close()
-    return exit_code(outcome, session.unasked) or int(interruption.output_lost)
+    code = exit_code(outcome, session.unasked)
+    if code == EXIT_UNASKED:
+        calls = plural(session.unasked, "call")
+        print(f"agentsh: {calls} denied: nobody to ask (--mode auto or yolo asks less)", file=sys.stderr)
+    return code or int(interruption.output_lost)
 
 
 def exit_code(outcome: TurnOutcome, unasked: int) -> int:

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from agentsh.app.paths import CONFIG, Home, find_homes, here, is_home, prepare, user_home
+from agentsh.app.trust import is_trusted
 from agentsh.app.trust import trust as record_trust
 from agentsh.base.errors import UsageProblem
 
@@ -24,27 +25,33 @@ FIRST_CONFIG = """\
 
 
 def init(directory: Path) -> int:
-    """Make `directory` a home, trusted since the user made it; return 0. What is there already stays."""
+    """Make `directory` a home, trusted where its configuration was made here; return 0. What is there stays.
+
+    One that came with a project is not trusted by this: its configuration could name hooks.
+    """
     root = directory.expanduser().absolute()
     if root.is_file():
         raise UsageProblem(f"{root} is a file", hint="name a directory")
     there = is_home(root)
     prepare(Home(root, trusted=True))
-    _write_new(root / CONFIG)
-    record_trust(root, user_home(os.environ))
+    if _write_new(root / CONFIG):
+        record_trust(root, user_home(os.environ))
     print(f"{root} {'was a home already' if there else 'is a home now'}: sessions/, workspaces/, {CONFIG}")
+    if not is_trusted(root, user_home(os.environ)):
+        print(f"Its {CONFIG} was there before and is not obeyed until `agentsh trust`.")
     return 0
 
 
-def _write_new(file: Path) -> None:
+def _write_new(file: Path) -> bool:
     try:
         fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        return
+        return False
     except OSError as error:
         raise UsageProblem(f"{file} cannot be written: {error.strerror}") from None
     with os.fdopen(fd, "w", encoding="utf-8") as out:
         out.write(FIRST_CONFIG)
+    return True
 
 
 def trust(directory: Path | None) -> int:

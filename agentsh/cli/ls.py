@@ -16,7 +16,7 @@ from agentsh.cli.hot import Command, Option
 COMMAND = Command(
     name="ls",
     help="List sessions, newest first.",
-    argument=("query", "Words that the title, the id or the project must contain."),
+    argument=("query", "Words that title, id, project or tags must contain."),
     options=(
         Option("tag", ("--tag",), "text", "Only sessions with this tag; may be repeated.", many=True),
         Option("all", ("--all",), "flag", "Everything, not only the newest 50.", False),

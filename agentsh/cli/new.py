@@ -39,13 +39,15 @@ def run(options: NewOptions) -> int:
     cwd = here()
     if cwd is None and options.source is None and not options.empty:
         raise UsageProblem("the current directory is gone", hint="change to another, or use --from PATH or --empty")
+    if options.source is not None and not options.source.expanduser().is_dir():
+        raise UsageProblem(f"--from {options.source}: there is no such directory")
     homes = find_homes(cwd, os.environ)
     cwd = cwd or homes.write.root
     settings = load_settings(homes, os.environ)
     prompt = options.run.first_prompt()
+    _tell(homes.note)
     pick = asyncio.run(for_new(settings, os.environ, options.run.model))
     _tell(pick.note)
-    _tell(homes.note)
     prepare(homes.write)
     session, provisioned = _workspace(options, homes, cwd)
     _tell(provisioned.note)

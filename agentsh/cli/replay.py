@@ -197,13 +197,23 @@ def _pause_s(before: Event, event: Event, speed: float) -> float:
 
 
 def _enter(event: Event) -> bool:
-    """Wait for Enter; the prompt for it goes to stderr and is wiped. False at the end of input."""
+    """Wait for Enter; the prompt for it goes to stderr and is wiped. False at the end of input.
+
+    Keys are not echoed meanwhile, so the prompt is the only thing on its row, whatever was typed and when.
+    """
+    import termios
+
     sys.stdout.flush()
+    before = termios.tcgetattr(sys.stdin)
+    mode = termios.tcgetattr(sys.stdin)
+    mode[3] &= ~termios.ECHO
+    termios.tcsetattr(sys.stdin, termios.TCSAFLUSH, mode)
     sys.stderr.write(f"[Enter: {event.seq} {event.fact.type}]")
     sys.stderr.flush()
     try:
         line = sys.stdin.readline()
     finally:
-        sys.stderr.write("\x1b[A\r\x1b[2K" if sys.stderr.isatty() else "\n")
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        sys.stderr.write("\r\x1b[2K" if sys.stderr.isatty() else "\n")
         sys.stderr.flush()
     return bool(line)

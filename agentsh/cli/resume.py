@@ -46,6 +46,8 @@ def run(options: ResumeOptions) -> int:
         raise UsageProblem("which session?", hint="`agentsh resume ID`, or --last for the newest")
     homes = find_homes(here(), os.environ)
     place = find(homes, session, last=options.last)
+    if options.read_only and words:
+        raise UsageProblem("--read-only takes no prompt", hint="leave one of the two out")
     if options.read_only:
         return _shown(place)
     if not place.home.trusted:

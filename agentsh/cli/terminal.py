@@ -13,7 +13,7 @@ from agentsh.app.texts import BlobTexts
 from agentsh.events.event import Event
 from agentsh.repl.ask import TerminalApprover
 from agentsh.repl.loop import run_repl
-from agentsh.repl.terminal import ReplIO, quiet
+from agentsh.repl.terminal import ReplIO, keep_typed, quiet
 
 SHOWN_TURNS = 3
 """How many of the newest turns `resume` shows again."""
@@ -31,6 +31,15 @@ class Terminal:
         )
         self.approver = TerminalApprover(self._io)
 
+    def _typed_before(self) -> str | None:
+        """Return a first message that was typed, Enter included, before there was a prompt; the rest stays typed."""
+        keep_typed(self._io)
+        line, enter, rest = "".join(self._io.typed).partition("\n")
+        if not enter or not line.strip():
+            return None
+        self._io.typed[:] = [rest] if rest else []
+        return line
+
     def starting(self) -> AbstractContextManager[None]:
         """While the session is made or opened: keys that are typed already go to the first prompt."""
         return quiet(self._io)
@@ -47,7 +56,7 @@ class Terminal:
     async def run(self, running: Running, prompt: str | None) -> int:
         """Talk until the user leaves; return the exit code."""
         self._io.sandbox = running.workspace.sandbox
-        self._io.first_text = prompt
+        self._io.first_text = prompt if prompt is not None else self._typed_before()
         if running.session.state.model != "demo":
             from agentsh.models.openai_chat import preload
 

@@ -13,6 +13,7 @@ from agentsh.events.turn import AgentMessage, TurnFinished
 
 MAX_MODEL_BYTES = 20_000
 """Cap of a result for the model: 7,000 tokens by the estimate of three bytes each, and it stays in its log line."""
+MAX_SHOWN_BYTES = 3_000
 MAY_HAVE_RUN = "The session stopped while this ran. It may have run in part or to its end: check before repeating it."
 MAY_BE_LOST = (
     "The log is damaged behind this call, so whether it ran is not known. It may have run: check before repeating it."
@@ -36,8 +37,11 @@ def _close(call: CallState, interrupted: bool, *, lost: bool) -> NewFact:
     if interrupted and set(call.effects) <= {"read"}:
         return _result(call, "interrupted", "The user interrupted this. It had no effects.", "interrupted")
     output = "".join(text for text in call.output if isinstance(text, str))
-    text = f"{MAY_HAVE_RUN}\nOutput so far:\n{tail_bytes(output, MAX_MODEL_BYTES // 2)}" if output else MAY_HAVE_RUN
-    return _result(call, "unknown", text, "it may have run")
+    if not output:
+        return _result(call, "unknown", MAY_HAVE_RUN, "it may have run")
+    text = f"{MAY_HAVE_RUN}\nOutput so far:\n{tail_bytes(output, MAX_MODEL_BYTES // 2)}"
+    # What was on the screen stays there.
+    return _result(call, "unknown", text, f"it may have run\n{tail_bytes(output, MAX_SHOWN_BYTES)}")
 
 
 def _result(call: CallState, status: ResultStatus, for_model: str, for_user: str) -> NewFact:

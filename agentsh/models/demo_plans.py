@@ -12,10 +12,12 @@ from agentsh.context.repairs import DID_NOT_RUN, MAY_HAVE_RUN, WAS_INTERRUPTED
 
 SCRIPTED = "I am agentsh's demo model: a script, not an AI. No model was called."
 HELP = """You can ask me to
+
 - create a small project
 - replace "old" with "new" in FILE, or edit a file
 - run the tests, or run `COMMAND`
 - list the files, search for TEXT, read FILE
+
 For real work, set OPENAI_API_KEY or point OPENAI_BASE_URL at a server, and choose a model with --model."""
 CONTINUE = re.compile(r"\s*(?:please\s+)?(?:continue|go on|carry on|proceed|resume|retry|try again|again)\W*", re.I)
 
@@ -298,13 +300,15 @@ def _tour() -> Plan:
         ("list", {"path": "."}),
         ("grep", {"pattern": "TODO|FIXME"}),
     )
-    return f"Here is:\n{_excerpt(seen[0], 8)}\nOpen ends:\n{_excerpt(seen[1], 5)}\n{HELP}\n{SCRIPTED}"
+    return f"Here is:\n{_excerpt(seen[0], 8)}\nOpen ends:\n{_excerpt(seen[1], 5)}\n{HELP}\n\n{SCRIPTED}"
 
 
 def _excerpt(text: str, lines: int = 12) -> str:
+    """The first lines of an output as a fenced block, with the empty lines around it that Markdown wants."""
     found = text.strip().split("\n")
-    shown = [f"    {line[:160]}" for line in found[:lines]]
-    return "\n".join([*shown, f"    … {len(found) - lines} more lines"] if len(found) > lines else shown)
+    shown = [line[:160].replace("```", "` ` `") for line in found[:lines]]
+    more = [f"… {len(found) - lines} more lines"] if len(found) > lines else []
+    return "\n".join(["", "```", *shown, *more, "```", ""])
 
 
 def _unquoted(text: str) -> str:

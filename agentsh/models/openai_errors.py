@@ -327,8 +327,12 @@ def _error(kind: type[ModelError], endpoint: Endpoint, message: str, hint: str |
     return kind(_clean(message, endpoint), hint=hint)
 
 
+MIN_SECRET_CHARS = 8
+"""A shorter key is a stand-in for a local server, and a word that messages may hold."""
+
+
 def _clean(message: str, endpoint: Endpoint) -> str:
     key = (endpoint.api_key or "").strip()
-    if key:
+    if len(key) >= MIN_SECRET_CHARS:
         message = message.replace(key, "‹key›")
     return one_line(message, MAX_MESSAGE_CHARS)

@@ -196,7 +196,7 @@ def test_plan_mode_is_read_only(shell: Shell, serve: Serve) -> None:
         (["new", "x", "-p", "--empty", "--in-place"], 2),
         (["new", "x", "-p", "--mode", "wild"], 2),
         (["nonsense"], 2),
-        (["new", "x", "-p", "--from", "/no/such/place"], 1),
+        (["new", "x", "-p", "--from", "/no/such/place"], 2),
     ],
 )
 def test_bad_words_get_one_line_and_create_nothing(shell: Shell, serve: Serve, args: list[str], code: int) -> None:
