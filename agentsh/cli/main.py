@@ -191,6 +191,29 @@ def show(
 
 
 @app.command()
+def verify(
+    sessions: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids, or parts of ids.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Every session.")] = False,
+    incremental: Annotated[bool, typer.Option("--incremental", help="Only what no earlier pass covered.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="Processes; by default one per core.")
+    ] = None,
+    no_blobs: Annotated[bool, typer.Option("--no-blobs", help="Leave out the long texts that events name.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object per session.")] = False,
+) -> None:
+    """Re-read sessions and say of each whether it is whole. Exit 1 where damage was found."""
+    from agentsh.cli import verify as command
+
+    raise typer.Exit(
+        guarded(
+            lambda: command.run(
+                sessions or [], everything=all_, incremental=incremental, jobs=jobs, blobs=not no_blobs, as_json=json
+            )
+        )
+    )
+
+
+@app.command()
 def init(
     directory: Annotated[Path, typer.Argument(help="Where.")] = Path("."),
 ) -> None:
