@@ -214,6 +214,17 @@ def verify(
 
 
 @app.command()
+def repair(
+    session: Annotated[str, typer.Argument(metavar="ID", help="An id, a part of one, or a title.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Write a damaged log anew from what reads, and keep the original in its quarantine/."""
+    from agentsh.cli import repair as command
+
+    raise typer.Exit(guarded(lambda: command.run(session, yes=yes)))
+
+
+@app.command()
 def init(
     directory: Annotated[Path, typer.Argument(help="Where.")] = Path("."),
 ) -> None:
