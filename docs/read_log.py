@@ -8,7 +8,7 @@ from pathlib import Path
 from zlib import crc32
 
 START, END = re.compile(rb'\{"(?:seq|ts|type|payload)":'), re.compile(rb',"crc":"([0-9a-f]{8})"\}')
-TABLE = [n for n in range(256)]
+TABLE = list(range(256))
 for _ in range(8):
     TABLE = [n >> 1 ^ (0xEDB88320 if n & 1 else 0) for n in TABLE]
 INDEX = {n >> 24: i for i, n in enumerate(TABLE)}
@@ -47,6 +47,15 @@ def head(data):
     return {}, best
 
 
+def load(text):
+    """Return the event on a line whose crc fits, also where its writer has put no JSON there."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        seq = re.match(rb'\{"seq":(\d+),', text)
+        return {"seq": int(seq[1]), "ts": "?", "type": "unreadable", "payload": str(error)} if seq else {}
+
+
 def read(directory):
     """Return ({seq: event}, [what is wrong and where]) of a session's directory."""
     closed = sorted(p for p in directory.glob("*.jsonl") if re.fullmatch(r"\d{6,}-\d{12,}", p.stem))
@@ -56,24 +65,24 @@ def read(directory):
         header, salt = head(data)
         rules.append((path, data[:limit], header, salt, cap))
         parent, limit = header.get("parent"), None
-        if header.get("rescue"):
-            cap = min(cap, header["first_seq"])
+        first = re.search(rb'\{"seq":(\d+),', data)
+        if header.get("rescue") or (not header and first):  # one whose header is gone may be a rescue
+            cap = min(cap, header["first_seq"] if header else int(first[1]))
         if parent:
             cap, limit = min(cap, parent["upto_seq"] + 1), parent["upto_bytes"]
     events, bodies, wrong = {}, {}, []
     for path, data, header, salt, cap in reversed(rules):
         at, bad = 0, []
-        if not header:
+        if data and not header:
             wrong.append(f"{path.name}:0 the header does not read")
         for n, line in enumerate(data.split(b"\n")):
             rest, done = [], 0
             for start, end, body in pieces(line, salt) if salt is not None else ():
                 rest, done = [*rest, line[done:start]], end
-                event = json.loads(line[start : end])
-                seq = event.get("seq")
-                wrong += bad if seq is not None and seq < cap else []
-                bad = []
-                if seq is None or seq >= cap:
+                event = load(line[start:end])
+                seq = event.get("seq", cap)
+                wrong, bad = wrong + bad if seq < cap else wrong, []
+                if seq >= cap:
                     continue
                 if bodies.setdefault(seq, body) != body:
                     wrong.append(f"{path.name}:{at} another event {seq}: two programs have written at once")
@@ -84,16 +93,14 @@ def read(directory):
                 bad.append(f"{path.name}:{at} {len(line)} bytes of which something does not read: {line[:20]!r}")
             at += len(line) + 1
         if bad and max(events, default=0) + 1 < cap:
-            wrong += [f"{bad[0]} (the end: not finished, or damaged)"]
-    gaps = [n for n in range(1, max(events, default=0)) if n not in events]
-    return events, wrong + [f"event {n} is missing" for n in gaps]
+            wrong.append(f"{bad[0]} (the end: not finished, or damaged)")
+    return events, wrong + [f"event {n} is missing" for n in range(1, max(events, default=0)) if n not in events]
 
 
 if __name__ == "__main__":
     found, problems = read(Path(sys.argv[1]))
     for number in sorted(found):
-        payload = json.dumps(found[number]["payload"], ensure_ascii=True)
-        print(number, found[number]["ts"], found[number]["type"], payload[:100])
-    for problem in problems:
-        print("!", problem)
+        event = found[number]
+        print(number, event["ts"], event["type"], json.dumps(event["payload"])[:100])
+    print(*(f"! {problem}" for problem in problems), sep="\n", end="\n" if problems else "")
     sys.exit(1 if problems else 0)

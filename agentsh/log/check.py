@@ -205,13 +205,16 @@ def survey(files: FileSystem, directory: str, session: str) -> Survey:
             if b'"blob":"sha256:' in text:
                 for name in _BLOB.findall(text):
                     blobs.setdefault(name.decode(), seq)
-        torn = None
-        if scan.last is not None and segment is not None and scan.last.tail is not None:
-            tail = scan.last.tail
-            torn = Damage(segment.place(tail.offset), "torn", tail.bytes, scan.last_seq)
+        torn, damages, unended = None, [*scan.damages, *odd], False
+        if scan.last is not None and segment is not None:
+            end, tail = segment.place(scan.last.good_end), scan.last.tail
+            unended = scan.last.needs_newline
+            damages = [d for d in damages if not (unended and d.kind == "newline" and d.where == end)]
+            if tail is not None:
+                torn = Damage(segment.place(tail.offset), "torn", tail.bytes, scan.last_seq)
         return Survey(
-            records, scan.last_seq, scan.durable_seq, (*scan.damages, *odd), tuple(blobs.items()), torn,
-            scan.last is not None and scan.last.needs_newline, segment is None, scan.newer,
+            records, scan.last_seq, scan.durable_seq, tuple(damages), tuple(blobs.items()), torn, unended,
+            segment is None, scan.newer,
         )  # fmt: skip
     finally:
         scan.close()
