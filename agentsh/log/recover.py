@@ -17,6 +17,7 @@ from agentsh.log.segment import (
     file_sha256,
     new_header,
 )
+from agentsh.log.spill import MAX_LINE_BYTES
 from agentsh.log.store import Damage, Recovery
 
 QUARANTINE = "quarantine"
@@ -55,10 +56,11 @@ def recover(files: FileSystem, directory: str, session: str, scan: LogScan, by: 
         opened, size = _replace(files, directory, session, scan, by, moved)
         return opened, _recovery(size, False, moved, told)
     cut = tail.end - tail.good_end
+    unfinished = _unfinished(files, segment.fd, tail)
     if cut:
         moved.append(_quarantine(files, directory, segment, tail))
     fd, size = _put_in_order(files, os.path.join(directory, OPEN_NAME), tail)
-    recovery = _recovery(cut, tail.needs_newline, moved, told)
+    recovery = _recovery(cut, tail.needs_newline, moved, told)._replace(unfinished=unfinished)
     if segment.head.intact and segment.head.header is not None:
         return OpenSegment(fd, size, segment.head.salt, segment.ordinal, segment.head.header.first_seq), recovery
     # Readers can do without the header, but new lines deserve a good one: the damaged segment is closed as it is.
@@ -141,6 +143,15 @@ def _quarantine(files: FileSystem, directory: str, segment: Segment, tail: Segme
     files.close(fd)
     files.sync_dir(place)
     return name
+
+
+def _unfinished(files: FileSystem, fd: int, tail: SegmentScan) -> bool:
+    """Tell whether what lies behind the last valid line is the beginning of one more line and nothing else."""
+    size = tail.end - tail.good_end
+    if not 0 < size < MAX_LINE_BYTES:
+        return False
+    data = files.read(fd, size, tail.good_end)
+    return data.startswith(b'{"seq":'[:size]) and b"\n" not in data and b"\0" not in data
 
 
 def _same(files: FileSystem, path: str, fd: int, start: int) -> bool:
