@@ -34,9 +34,9 @@ from agentsh.engine.turn import Limits, Turn
 from agentsh.events.base import BlobRef
 from agentsh.events.event import Event
 from agentsh.events.session import EnvironmentChanged, Mode, SessionInit, WorkspaceMoved, WorkspaceOrigin
-from agentsh.log.spill import reference
 from agentsh.log.lease import LOCK_NAME
 from agentsh.log.segment import OPEN_NAME
+from agentsh.log.spill import reference
 from agentsh.log.store import BlobStore, OpenLog
 from agentsh.ports.approver import Approver
 from agentsh.ports.hook import Hook

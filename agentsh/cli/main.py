@@ -225,6 +225,16 @@ def repair(
 
 
 @app.command()
+def doctor(
+    json: Annotated[bool, typer.Option("--json", help="One JSON object per finding.")] = False,
+) -> None:
+    """Look at the machine, the homes, every session and the models, and say what to do."""
+    from agentsh.cli import doctor as command
+
+    raise typer.Exit(guarded(lambda: command.run(as_json=json)))
+
+
+@app.command()
 def init(
     directory: Annotated[Path, typer.Argument(help="Where.")] = Path("."),
 ) -> None:
