@@ -30,11 +30,21 @@ def init(directory: Path) -> int:
         raise UsageProblem(f"{root} is a file", hint="name a directory")
     there = is_home(root)
     prepare(Home(root, trusted=True))
-    if not (root / CONFIG).exists():
-        (root / CONFIG).write_text(FIRST_CONFIG, encoding="utf-8")
+    _write_new(root / CONFIG)
     record_trust(root, user_home(os.environ))
     print(f"{root} {'was a home already' if there else 'is a home now'}: sessions/, workspaces/, {CONFIG}")
     return 0
+
+
+def _write_new(file: Path) -> None:
+    try:
+        fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise UsageProblem(f"{file} cannot be written: {error.strerror}") from None
+    with os.fdopen(fd, "w", encoding="utf-8") as out:
+        out.write(FIRST_CONFIG)
 
 
 def trust(directory: Path | None) -> int:
