@@ -20,7 +20,7 @@ def events(session: str, workspace: Path, turns: int, *, words: str = "do") -> l
         (
             "session_init",
             {
-                "id": session, "title": None, "cwd": "/home/ana/shop", "project": "shop", "model": "demo",
+                "id": session, "title": None, "cwd": "/home/ana/shop", "project": "shop", "model": "scripted",
                 "mode": "yolo", "workspace": {"kind": "empty", "origin": None, "base": None, "path": str(workspace)},
             },
         )
@@ -31,7 +31,7 @@ def events(session: str, workspace: Path, turns: int, *, words: str = "do") -> l
             (
                 "agent_message",
                 {
-                    "text": f"Done {turn}.", "reasoning": None, "model": "demo", "finish": "stop", "usage": USAGE,
+                    "text": f"Done {turn}.", "reasoning": None, "model": "scripted", "finish": "stop", "usage": USAGE,
                     "cost_usd": 0.001,
                 },
             ),
