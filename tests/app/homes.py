@@ -43,12 +43,13 @@ def events(session: str, workspace: Path, turns: int, *, words: str = "do") -> l
     return found
 
 
-def log_of(session: str, drafts: list[tuple[str, dict[str, Any]]]) -> bytes:
+def log_of(session: str, drafts: list[tuple[str, dict[str, Any]]], causes: dict[int, int] | None = None) -> bytes:
+    """Return a log. causes: by seq, where events answer others."""
     head = encode_header(
         session, ordinal=0, first_seq=1, nonce=session[-6:].rjust(16, "0"), created=TS, by="agentsh 0.1.0"
     )
     lines = [
-        encode_event(Draft(kind, TS, payload), seq=seq, dur=seq - 1, salt=head.salt)
+        encode_event(Draft(kind, TS, payload, (causes or {}).get(seq)), seq=seq, dur=seq - 1, salt=head.salt)
         for seq, (kind, payload) in enumerate(drafts, 1)
     ]
     return head.raw + b"".join(lines)

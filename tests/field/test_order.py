@@ -11,6 +11,7 @@ import pytest
 from agentsh.app.repairing import WORDS
 from agentsh.base.errors import LogWriteFailed
 from agentsh.log.record import Draft
+from agentsh.log.writer import resealed
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.jsonl import JsonlStore
 from agentsh.stores.repair import repairing
@@ -21,6 +22,9 @@ from tests.log.disks import FaultyFiles, UnsyncedFiles
 from tests.log.logs import header, line
 
 Serve = Callable[..., ScriptedServer]
+SAID: dict[str, Any] = {
+    "text": "", "reasoning": None, "model": "scripted", "finish": "tool_calls", "usage": None, "cost_usd": None,
+}  # fmt: skip
 
 
 def store(case: Case) -> JsonlStore:
@@ -98,8 +102,6 @@ def test_a29_of_two_tips_one_is_live_and_the_other_is_named(case: Case) -> None:
     """A29 delexw/claude-code-trace#40: readers must pick the live branch among dead ends."""
     head, data = header(session=case.id), log_of(case.id, events(case.id, case.log.parent, 2))
     common = data.splitlines(keepends=True)[1:]
-    from agentsh.log.writer import resealed
-
     shared = [resealed(text, head.salt) for text in common]
     last = len(shared)
     mine = [line(last + n, head.salt, dur=last - 1, text=f"mine {n}") for n in (1, 2)]
@@ -121,18 +123,10 @@ def test_a29_of_two_tips_one_is_live_and_the_other_is_named(case: Case) -> None:
 def test_a11_a_kill_between_call_and_result(case: Case, serve: Serve) -> None:
     """A11 github/copilot-cli#3183: an orphan call makes the session unusable. The request has a result for it."""
     drafts = events(case.id, case.shell.home / "workspaces" / case.id, 1)[:2]
-    usage = {"prompt": 1, "cached": 0, "completion": 1, "reasoning": 0}
-    said = {
-        "text": "",
-        "reasoning": None,
-        "model": "scripted",
-        "finish": "tool_calls",
-        "usage": usage,
-        "cost_usd": None,
-    }
     asked = {"call": "call_1", "name": "shell", "arguments": '{"command":"sleep 9"}'}
     started = {"call": "call_1", "effects": ["exec"], "sandbox": "none", "pid": None, "decision": "auto"}
-    case.put(log_of(case.id, [*drafts, ("agent_message", said), ("tool_call", asked), ("tool_started", started)]))
+    drafts += [("agent_message", SAID), ("tool_call", asked), ("tool_started", started)]
+    case.put(log_of(case.id, drafts, {4: 3, 5: 4}))
     server = serve(reply("It may have run."))
     done = case.shell.run("resume", case.id, "go on", "-p")
     assert done.code == 0, done.err
@@ -143,22 +137,13 @@ def test_a11_a_kill_between_call_and_result(case: Case, serve: Serve) -> None:
 
 
 def test_a32_two_calls_with_one_id(case: Case, serve: Serve) -> None:
-    """A32 OpenHands/software-agent-sdk#2550: KeyError on a doubled tool id. The log stays, the request has two ids."""
+    """A32 OpenHands/software-agent-sdk#2550: KeyError on a doubled tool id. The log stays as it is."""
     drafts = events(case.id, case.shell.home / "workspaces" / case.id, 1)[:2]
-    usage = {"prompt": 1, "cached": 0, "completion": 1, "reasoning": 0}
-    said = {
-        "text": "",
-        "reasoning": None,
-        "model": "scripted",
-        "finish": "tool_calls",
-        "usage": usage,
-        "cost_usd": None,
-    }
     for n in range(2):
         asked = {"call": "call_1", "name": "list", "arguments": "{}"}
         result = {"call": "call_1", "status": "ok", "for_model": f"out {n}", "for_user": "", "duration_ms": 1}
-        drafts += [("agent_message", said), ("tool_call", asked), ("tool_result", result)]
-    case.put(log_of(case.id, drafts))
+        drafts += [("agent_message", SAID), ("tool_call", asked), ("tool_result", result)]
+    case.put(log_of(case.id, drafts, {4: 3, 5: 4, 7: 6, 8: 7}))
     server = serve(reply("Fine."))
     before = case.log.read_bytes()
     done = case.shell.run("resume", case.id, "go on", "-p")

@@ -1,4 +1,4 @@
-"""Field reports A: torn, corrupt and unreadable logs. The session lists, opens, takes the next message, and says so."""
+"""Field reports A: torn, corrupt and unreadable logs. The session lists, opens, goes on, and says so."""
 
 from collections.abc import Callable
 
@@ -167,7 +167,7 @@ def test_a31_an_empty_log_beside_good_ones(case: Case, data: bytes) -> None:
 
 
 def test_a31_an_empty_blob(case: Case, serve: Serve, shell: Shell) -> None:
-    """A31 OpenHands/OpenHands#16727: likewise a blob: the event that names it reads, and `verify` says what is gone."""
+    """A31 OpenHands/OpenHands#16727: likewise a blob. The event that names it reads, and `verify` tells."""
     serve(reply("x" * 40_000), reply("again"))
     assert shell.run("new", "long", "--empty", "-p").code == 0
     session = next(i for i in shell.ids if i != case.id)
