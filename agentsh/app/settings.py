@@ -29,11 +29,16 @@ def _wire(name: str) -> str:
     return name
 
 
+RESERVED = frozenset({"model", "messages", "tools", "stream", "stream_options", "api_key", "authorization"})
+
+
 def _json(options: dict[str, Any]) -> dict[str, Any]:
     try:
         json.dumps(options, allow_nan=False)
     except (ValueError, TypeError):
         raise ValueError("it holds something that JSON has no form for, such as nan or a date") from None
+    if taken := RESERVED & set(options):
+        raise ValueError(f"{min(taken)!r} is not an option: agentsh sets it, or it must not get into the log")
     return options
 
 

@@ -1,11 +1,14 @@
 """Where `agentsh` starts: the hot commands are answered here, before any framework is imported (ADR 0002)."""
 
 import os
+import signal
 import sys
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    # Until `guarded` takes over, Ctrl-C ends the process as it ends any other: without a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     _fill_closed_streams()
     argv = sys.argv[1:]
     if argv == ["--version"]:

@@ -3,12 +3,15 @@
 import errno
 import io
 import os
+import signal
 import sys
 from collections.abc import Callable
 
 from agentsh.base.errors import AgentshError
 
 INTERRUPTED = 130
+MAX_LINES = 10
+"""Of what there is to choose from."""
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """What a disk under stdout says. The log's own disk is told of in errors of ours, a file of that name has one."""
 
@@ -20,6 +23,7 @@ def guarded(body: Callable[[], int]) -> int:
     """
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal of another encoding shows `?`, and nothing fails
         sys.stdout.reconfigure(errors="replace")
+    _take_signals()
     try:
         code = body()
         sys.stdout.flush()
@@ -47,6 +51,16 @@ def guarded(body: Callable[[], int]) -> int:
         return 1
 
 
+def _take_signals() -> None:
+    """Let SIGTERM and SIGHUP end a command as Ctrl-C does, so that it cleans up; a session takes them over later.
+
+    What a caller had ignored (nohup) stays ignored.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
+
+
 def _drop_output() -> None:
     """Send what is still buffered nowhere, or the interpreter would complain of it at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -58,8 +72,10 @@ def complain(error: AgentshError) -> None:
 
     print(f"agentsh: {' '.join(clean(str(error)).split())}", file=sys.stderr)
     more: tuple[str, ...] = getattr(error, "candidates", ()) or getattr(error, "ways", ())
-    for line in more:
+    for line in more[:MAX_LINES]:
         print(f"  {line}", file=sys.stderr)
+    if len(more) > MAX_LINES:
+        print(f"  … and {len(more) - MAX_LINES:,} more", file=sys.stderr)
 
 
 def print_json(value: object) -> None:

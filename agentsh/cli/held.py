@@ -4,10 +4,9 @@ The words are not parsed here, so nothing is decided but this one thing, and onl
 """
 
 import os
-from pathlib import Path
 
 from agentsh.app.catalog import Place, find, find_by_id, refuse_held
-from agentsh.app.paths import find_homes
+from agentsh.app.paths import find_homes, here
 from agentsh.base.errors import SessionMissing
 
 CHANGES_NOTHING = frozenset({"--read-only", "--help"})
@@ -26,7 +25,7 @@ def refuse_at_once(argv: list[str]) -> None:
     if not named or (named.startswith("-") and named != "--last") or any(map(_changes_nothing, argv)):
         return
     try:
-        homes = find_homes(Path.cwd(), os.environ)
+        homes = find_homes(here(), os.environ)
         place: Place | None = find(homes, None, last=True) if named == "--last" else find_by_id(homes, named)
     except (OSError, SessionMissing):
         return

@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from agentsh.app.paths import CONFIG, Home, find_homes, is_home, prepare, user_home
+from agentsh.app.paths import CONFIG, Home, find_homes, here, is_home, prepare, user_home
 from agentsh.app.trust import trust as record_trust
 from agentsh.base.errors import UsageProblem
 
@@ -51,7 +51,7 @@ def trust(directory: Path | None) -> int:
     """Record that a home is trusted with its present configuration; return 0."""
     own = user_home(os.environ)
     if directory is None:
-        homes = find_homes(Path.cwd(), os.environ)
+        homes = find_homes(here(), os.environ)
         home = next((h for h in homes.read if h.root != own), None)
         if home is None:
             raise UsageProblem("there is no home at or above this directory", hint="`agentsh init` makes one")

@@ -3,11 +3,10 @@
 import os
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from agentsh.app.catalog import Filter, Row, rows
-from agentsh.app.paths import find_homes
+from agentsh.app.paths import find_homes, here
 from agentsh.app.width import columns_from
 from agentsh.base.text import clean, one_line
 from agentsh.cli.columns import fit, width
@@ -34,7 +33,7 @@ COLOURS = {"running": "32", "crashed": "33", "damaged": "31", "empty": "2"}
 
 def run(values: dict[str, Any]) -> int:
     """Print the list; return 0."""
-    homes = find_homes(Path.cwd(), os.environ)
+    homes = find_homes(here(), os.environ)
     limit = 0 if values["all"] else values["limit"]
     found = rows(homes, Filter(values["query"], tuple(values["tag"]), values["sort"], limit))
     if values["json"]:

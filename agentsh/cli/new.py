@@ -10,7 +10,7 @@ from typing import Literal, TextIO, cast
 
 from agentsh.app.build import Plan, Running, new_session
 from agentsh.app.choosing import for_new
-from agentsh.app.paths import Homes, find_homes, prepare
+from agentsh.app.paths import Homes, find_homes, here, prepare
 from agentsh.app.settings import load_settings
 from agentsh.base.errors import UsageProblem
 from agentsh.cli import start
@@ -36,20 +36,24 @@ def run(options: NewOptions) -> int:
     """Start the session; return the exit code."""
     if sum((options.source is not None, options.empty, options.in_place)) > 1:
         raise UsageProblem("--from, --empty and --in-place do not go together")
-    homes = find_homes(Path.cwd(), os.environ)
+    cwd = here()
+    if cwd is None and options.source is None and not options.empty:
+        raise UsageProblem("the current directory is gone", hint="change to another, or use --from PATH or --empty")
+    homes = find_homes(cwd, os.environ)
+    cwd = cwd or homes.write.root
     settings = load_settings(homes, os.environ)
     prompt = options.run.first_prompt()
     pick = asyncio.run(for_new(settings, os.environ, options.run.model))
     _tell(pick.note)
     _tell(homes.note)
     prepare(homes.write)
-    session, provisioned = _workspace(options, homes)
+    session, provisioned = _workspace(options, homes, cwd)
     _tell(provisioned.note)
     mode = cast(Mode, options.run.mode or settings.session.mode)
 
     async def opening(stage: start.Stage) -> Running:
         plan = Plan(homes.write, settings, pick.choice, stage.screens, stage.limits)
-        return await new_session(plan, session, provisioned, cwd=Path.cwd(), mode=mode)
+        return await new_session(plan, session, provisioned, cwd=cwd, mode=mode)
 
     async def first(made: Session) -> None:
         if options.name:
@@ -65,7 +69,7 @@ def _tell(note: str | None) -> None:
         print(f"agentsh: {note}", file=sys.stderr)
 
 
-def _workspace(options: NewOptions, homes: Homes) -> tuple[str, Provisioned]:
+def _workspace(options: NewOptions, homes: Homes, cwd: Path) -> tuple[str, Provisioned]:
     from agentsh.base.clock import SystemClock
     from agentsh.base.ids import new_session_id
 
@@ -81,7 +85,7 @@ def _workspace(options: NewOptions, homes: Homes) -> tuple[str, Provisioned]:
         choice = "empty"
     elif options.source is not None:
         choice = "from"
-    source = (options.source or Path.cwd()).expanduser().absolute()
+    source = cwd / (options.source or cwd).expanduser()
     with CopyProgress(sys.stderr) as progress:
         return session, provision(
             home.workspaces / session,

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, TextIO
 
 from agentsh.app.catalog import Place, check_plain, find
-from agentsh.app.paths import find_homes
+from agentsh.app.paths import find_homes, here
 from agentsh.app.screens import json_renderer, screen_renderer
 from agentsh.app.stores import blob_store, event_store
 from agentsh.app.texts import BlobTexts
-from agentsh.base.errors import UsageProblem
+from agentsh.base.errors import LogTooNew, UsageProblem
+from agentsh.base.text import plural
 from agentsh.events.codec import decode
 from agentsh.events.event import Event
 from agentsh.events.union import KINDS
@@ -60,7 +61,7 @@ def run(options: ReplayOptions) -> int:
         raise UsageProblem("--step and --speed do not go together")
     if options.step and not sys.stdin.isatty():
         raise UsageProblem("--step needs a terminal to wait for Enter on")
-    place = find(find_homes(Path.cwd(), os.environ), options.session, last=options.last)
+    place = find(find_homes(here(), os.environ), options.session, last=options.last)
     check_plain(place)
     store = event_store(place.home)
     with ExitStack() as stack:
@@ -74,7 +75,17 @@ def run(options: ReplayOptions) -> int:
             renderer = screen_renderer(to, texts, live=False, plain=options.format == "text")
         stack.callback(renderer.close)
         _play(_wanted(_records(store, place, options), options), renderer, options, page)
+    _tell_of_damage(store, place)
     return 0
+
+
+def _tell_of_damage(store: EventStore, place: Place) -> None:
+    damages = [d for d in store.damages(place.id) if not d.harmless and d.kind != "torn"]
+    if any(d.kind == "newer" for d in damages):
+        raise LogTooNew(f"the log of {place.id} has a newer format than this version reads", hint="update agentsh")
+    if damages:
+        places = plural(len(damages), "place")
+        print(f"agentsh: {places} of the log of {place.id} do not read; the rest was shown", file=sys.stderr)
 
 
 def _output(path: Path | None, stack: ExitStack) -> BinaryIO:

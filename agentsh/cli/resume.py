@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from agentsh.app.catalog import Place, check_plain, find, held_hint, refuse_held
-from agentsh.app.paths import find_homes
+from agentsh.app.paths import find_homes, here
 from agentsh.base.errors import NotTrusted, SessionHeld, SessionReadOnly, UsageProblem, WorkspaceError
 from agentsh.cli.options import RunOptions
 
@@ -44,7 +44,7 @@ def run(options: ResumeOptions) -> int:
         session, words = None, session
     elif session is None:
         raise UsageProblem("which session?", hint="`agentsh resume ID`, or --last for the newest")
-    homes = find_homes(Path.cwd(), os.environ)
+    homes = find_homes(here(), os.environ)
     place = find(homes, session, last=options.last)
     if options.read_only:
         return _shown(place)

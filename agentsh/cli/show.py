@@ -1,10 +1,9 @@
 """`agentsh show`: all that is known of one session."""
 
 import os
-from pathlib import Path
 
 from agentsh.app.catalog import Row, find, row_of
-from agentsh.app.paths import find_homes
+from agentsh.app.paths import find_homes, here
 from agentsh.base.text import clean, plural
 from agentsh.cli import ls
 from agentsh.cli.guard import print_json
@@ -15,7 +14,7 @@ def run(session: str | None, *, last: bool, as_json: bool) -> int:
     """Print it; return 0."""
     import time
 
-    homes = find_homes(Path.cwd(), os.environ)
+    homes = find_homes(here(), os.environ)
     place = find(homes, session, last=last)
     row = row_of(place)
     if as_json:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from agentsh.app.build import Running, Screens
+from agentsh.app.hardening import harden
 from agentsh.app.paths import Home
 from agentsh.app.settings import Settings
 from agentsh.cli import headless
@@ -36,6 +37,7 @@ async def run(
 
     prompt: see `RunOptions.first_prompt`. first: what the options ask to record before the first turn.
     """
+    harden()
     limits = Limits(
         options.max_steps or settings.session.max_steps,
         settings.session.max_cost_usd if options.max_cost_usd is None else options.max_cost_usd,

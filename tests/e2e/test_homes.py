@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -165,3 +166,50 @@ def test_the_sample_that_the_readme_names_is_there(shell: Shell) -> None:
         assert (ROOT / "sessions" / session / "events.jsonl").is_file()
         shell.cwd = ROOT
         assert session in shell.run("replay", session, also=OWN).text
+
+
+def test_commands_work_where_the_current_directory_is_gone(shell: Shell) -> None:
+    assert shell.run("new", "list the files", "-p", "--model", "demo", "--empty").code == 0
+    shell.cwd.rmdir()
+    gone = shell.cwd.parent / "gone"
+    gone.mkdir()
+    script = f'cd "{gone}" && rmdir "{gone}" && exec "$0" "$@"'
+
+    def run(*words: str) -> tuple[int, str]:
+        done = subprocess.run(
+            ["sh", "-c", script, str(COMMAND), *words],
+            env=shell.env(),
+            cwd=shell.cwd.parent,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        gone.mkdir(exist_ok=True)
+        return done.returncode, done.stderr
+
+    for words in (["ls"], ["show", "--last"], ["replay", "--last"], ["resume", "--last", "help", "-p"]):
+        code, err = run(*words)
+        assert (code, err) == (0, ""), words
+    code, err = run("new", "x", "-p", "--model", "demo")
+    assert code == 2
+    assert "--from" in err
+
+
+def test_a_replay_of_a_damaged_log_says_so(shell: Shell) -> None:
+    assert shell.run("new", "list the files", "-p", "--model", "demo", "--empty").code == 0
+    lines = shell.log().read_bytes().splitlines(keepends=True)
+    lines[4] = lines[4].replace(b"a", b"b", 1)
+    shell.log().write_bytes(b"".join(lines))
+    done = shell.run("replay", "--last")
+    assert done.code == 0
+    assert "1 place" in done.err
+
+
+def test_a_session_whose_blobs_are_gone_goes_on_and_says_so(shell: Shell) -> None:
+    assert shell.run("new", "list the files", "-p", "--model", "demo", "--empty").code == 0
+    shutil.rmtree(shell.home / "blobs")
+    done = shell.run("resume", "--last", "list the files", "-p")
+    assert done.code == 0, done.err
+    assert "recorded anew" in done.err
+    assert shell.run("resume", "--last", "list the files", "-p").err == ""
