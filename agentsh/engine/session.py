@@ -93,6 +93,7 @@ class Session:
             return await self._parts.turn.run(text, attachments, cause)
         finally:
             self._idle.set()
+            await self._parts.log.turn_ended()
 
     async def queue(self, text: str, *, steer: bool) -> int:
         """Keep a text that was typed while a turn runs; return its seq. steer: it joins at the next step."""

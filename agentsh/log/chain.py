@@ -10,17 +10,18 @@ from zlib import crc32
 from agentsh.log.files import READ, FileSystem
 from agentsh.log.frame import CRC_TAIL
 from agentsh.log.head import HEAD_BYTES, read_head
-from agentsh.log.scan import Entry, Flaw, Head, SegmentScan, peek
-from agentsh.log.segment import OPEN_NAME, chunks, closed_segments
+from agentsh.log.scan import Entry, Flaw, Head, SegmentScan, last_seq_in, peek
+from agentsh.log.sealed import SHORTEST_RECORD, SealedFile
+from agentsh.log.segment import OPEN_NAME, Closed, chunks, closed_segments
 from agentsh.log.store import Damage
 
 _NOTHING_LOST = frozenset({"conflict", "late", "session", "foreign"})
 REORDER_WINDOW = 64
 """Lines that are held back at a gap, in case the missing ones come late."""
-SHORTEST_RECORD = 80
-"""Bytes; how many records a hole may have held."""
-LISTING_TRIES = 5
-"""A writer may close a segment between our listing and our opening."""
+LISTING_TRIES = 10
+"""A writer may close or seal a segment between our listing and our opening."""
+END_BYTES = 64 << 10
+"""Last bytes of a closed segment that are searched for its last record; two of the longest lines."""
 
 
 class Segment(NamedTuple):
@@ -29,6 +30,7 @@ class Segment(NamedTuple):
     limit: bytes that belong to this log, or None for all (a parent goes on behind a fork).
     cap: records from this seq on are superseded by a later segment, or None.
     supersedes: seq from which this one stands for all that came before it, or None.
+    sealed: how to read it where it is sealed, else None.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Segment(NamedTuple):
     cap: int | None
     inherited: bool
     supersedes: int | None
+    sealed: SealedFile | None = None
 
     @property
     def is_open(self) -> bool:
@@ -82,24 +85,63 @@ class LogScan:
         while self.segments:
             self._files.close(self.segments.pop().fd)
 
-    def entries(self) -> Iterator[Entry]:
-        """Yield every record that reads, once, by seq."""
-        for segment in tuple(self.segments):
-            yield from self._segment(segment)
+    def entries(self, after_seq: int = 0) -> Iterator[Entry]:
+        """Yield every record that reads, once, by seq.
+
+        after_seq: records up to here are of no interest. Closed segments that hold no others are not read, and of
+        sealed ones only the frames that do; nothing is said then about damage in what was passed over.
+        """
+        segments = tuple(self.segments)
+        for segment in segments[self._pass_over(segments, after_seq) :]:
+            yield from self._segment(segment, after_seq)
         yield from self._release(all_of_them=True)
         self.damages = [d._replace(rot=self._was_synced(d)) for d in self.damages]
+
+    def _pass_over(self, segments: tuple[Segment, ...], after_seq: int) -> int:
+        """Return the number of segments, from the first, that hold no record beyond `after_seq`."""
+        for n, segment in enumerate(segments):
+            last = None if segment.is_open or not after_seq else self._last_in(segment)
+            if last is None or last > after_seq:
+                return n
+            self.last_seq = max(self.last_seq, last)
+        return len(segments)
+
+    def _last_in(self, segment: Segment) -> int | None:
+        """Return the last seq that a closed segment has for this log, or None where that takes reading all of it."""
+        if segment.sealed is not None:
+            about = segment.sealed.description
+            last = about.last_seq if about is not None else None
+        else:
+            end = self._files.fstat(segment.fd).size if segment.limit is None else segment.limit
+            data = b"".join(chunks(self._files, segment.fd, max(0, end - END_BYTES), end))
+            last = None if segment.head.salt is None else last_seq_in(data, segment.head.salt)
+        return last if last is None or segment.cap is None else min(last, segment.cap - 1)
 
     def _was_synced(self, damage: Damage) -> bool:
         return not damage.harmless and damage.kind not in _NOTHING_LOST and damage.after_seq < self.durable_seq
 
-    def _segment(self, segment: Segment) -> Iterator[Entry]:
-        head, cap = segment.head, segment.cap
+    def _segment(self, segment: Segment, after_seq: int) -> Iterator[Entry]:
+        head = segment.head
         for flaw in head.flaws:
             self._report(segment, flaw)
         if head.header is not None and head.header.session != self.session and not segment.inherited:
             self._report(segment, Flaw(0, 0, "session", 0))
-        scan = SegmentScan(head, chunks(self._files, segment.fd, head.start, segment.limit))
-        salt, text = head.salt or 0, b""
+        if segment.sealed is None:
+            scan = SegmentScan(head, chunks(self._files, segment.fd, head.start, segment.limit))
+            yield from self._lines(segment, scan)
+            if segment.is_open:
+                self.last = scan
+            return
+        for run in segment.sealed.runs(head, segment.limit, after_seq):
+            if isinstance(run, Flaw):
+                self._report(segment, run)
+                continue
+            if run.base is not None and not self._held:
+                self.last_seq = max(self.last_seq, run.base)
+            yield from self._lines(segment, run.scan)
+
+    def _lines(self, segment: Segment, scan: SegmentScan) -> Iterator[Entry]:
+        salt, cap, text = segment.head.salt or 0, segment.cap, b""
         crcs: array[int] | None = None
         for item in scan.items():
             if isinstance(item, Flaw):
@@ -117,9 +159,7 @@ class LogScan:
                 crcs = None
                 yield from self._out_of_order(segment, item, salt)
         self.durable_seq = max(self.durable_seq, peek(text)[1])  # it only grows, so that the last line has the most
-        if segment.is_open:
-            self.last = scan
-        else:
+        if not segment.is_open:
             if scan.tail is not None:
                 self._report(segment, scan.tail)
             if scan.needs_newline:
@@ -204,9 +244,10 @@ def _open_segments(files: FileSystem, directory: str) -> list[Segment]:
         names = files.listdir(directory)
         found: list[Segment] = []
         try:
-            found.extend(_opened(files, directory, c.name, c.ordinal) for c in closed_segments(names))
+            found.extend(_opened(files, directory, closed) for closed in closed_segments(names))
             if OPEN_NAME in names:
-                found.append(_opened(files, directory, OPEN_NAME, found[-1].ordinal + 1 if found else 0))
+                opened = Closed(found[-1].ordinal + 1 if found else 0, 0, OPEN_NAME, False)
+                found.append(_opened(files, directory, opened))
             if _unchanged(files, directory, names, found):
                 return _ruled(found)
         except FileNotFoundError:
@@ -225,18 +266,24 @@ def _close(files: FileSystem, found: list[Segment]) -> None:
 
 def _unchanged(files: FileSystem, directory: str, names: list[str], found: list[Segment]) -> bool:
     now = files.listdir(directory)
-    if closed_segments(now) != closed_segments(names) or (OPEN_NAME in now) != (OPEN_NAME in names):
+    # Whether a closed one was sealed meanwhile does not matter: both forms have the same content.
+    if [c[:2] for c in closed_segments(now)] != [c[:2] for c in closed_segments(names)]:
+        return False
+    if (OPEN_NAME in now) != (OPEN_NAME in names):
         return False
     return OPEN_NAME not in now or files.stat(os.path.join(directory, OPEN_NAME)).inode == found[-1].inode
 
 
-def _opened(files: FileSystem, directory: str, name: str, ordinal: int) -> Segment:
-    fd = files.open(os.path.join(directory, name), READ)
+def _opened(files: FileSystem, directory: str, closed: Closed) -> Segment:
+    fd = files.open(os.path.join(directory, closed.name), READ)
     try:
-        data, head = _read_head(files, fd)
-        if name == OPEN_NAME and head.header is not None:
+        sealed = SealedFile(files, fd) if closed.sealed else None
+        data, head = sealed.head() if sealed is not None else _read_head(files, fd)
+        ordinal = closed.ordinal
+        if closed.name == OPEN_NAME and head.header is not None:
             ordinal = max(ordinal, head.header.ordinal)
-        return Segment(name, fd, files.fstat(fd).inode, ordinal, head, None, None, False, _supersedes(data, head))
+        supersedes = _supersedes(data, head)
+        return Segment(closed.name, fd, files.fstat(fd).inode, ordinal, head, None, None, False, supersedes, sealed)
     except BaseException:
         files.close(fd)
         raise

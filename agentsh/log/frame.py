@@ -44,7 +44,8 @@ def dump_json(value: Any) -> str:
     return _ESCAPED.sub(lambda m: f"\\u{ord(m[0]):04x}", _PAIRS.sub(_join_pair, text))
 
 
-def _seal(body: str, salt: int) -> bytes:
+def with_crc(body: str, salt: int) -> bytes:
+    """Return the line for an object that lacks its end: the crc of what is there, the brace, and the LF."""
     raw = body.encode()
     return raw + b',"crc":"%08x"}\n' % crc32(raw, salt)
 
@@ -52,7 +53,7 @@ def _seal(body: str, salt: int) -> bytes:
 def encode_event(draft: Draft, *, seq: int, dur: int, salt: int) -> bytes:
     """Return the line for `draft`, LF included."""
     cause = "" if draft.cause is None else f',"cause":{draft.cause}'
-    return _seal(
+    return with_crc(
         f'{{"seq":{seq},"ts":"{draft.ts}","type":{dump_json(draft.type)},"dur":{dur}{cause}'
         f',"payload":{dump_json(dict(draft.payload))}',
         salt,
@@ -76,7 +77,7 @@ def encode_header(
         "format": FORMAT, "session": session, "ordinal": ordinal, "first_seq": first_seq, "nonce": nonce,
         "rescue": rescue, "parent": parent, "prev_sha256": prev_sha256, "created": created, "by": by,
     }  # fmt: skip
-    raw = _seal(dump_json(members)[:-1], 0)
+    raw = with_crc(dump_json(members)[:-1], 0)
     return Header(session, ordinal, first_seq, nonce, rescue, parent, prev_sha256, created, by, raw, crc32(raw))
 
 

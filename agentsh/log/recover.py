@@ -6,15 +6,16 @@ from typing import NamedTuple
 from agentsh.log.chain import LogScan, Segment
 from agentsh.log.files import APPEND, CREATE, READ, FileSystem, make_dirs, write_all
 from agentsh.log.scan import SegmentScan
+from agentsh.log.sealed import raw_sha256
 from agentsh.log.segment import (
     NEW_NAME,
     OPEN_NAME,
     begin_segment,
     chunks,
     close_segment,
+    closed_segments,
     discard,
     exists,
-    file_sha256,
     new_header,
 )
 from agentsh.log.spill import MAX_LINE_BYTES
@@ -44,7 +45,7 @@ def recover(files: FileSystem, directory: str, session: str, scan: LogScan, by: 
     moved: list[str] = []
     new = os.path.join(directory, NEW_NAME)
     if exists(files, new):  # a rescue that did not come to its end
-        moved.append(_move_aside(files, directory, NEW_NAME))
+        moved.append(move_aside(files, directory, NEW_NAME))
     segment, tail = scan.open_segment, scan.last
     told = tuple(d for d in scan.damages if not d.harmless)
     first_seq = scan.last_seq + 1
@@ -78,10 +79,8 @@ def _begin(
     files: FileSystem, directory: str, session: str, last: Segment | None, first_seq: int, by: str
 ) -> OpenSegment:
     """Begin the segment behind `last`, which has its closed name by now."""
-    closed = [
-        name for name in files.listdir(directory) if last is not None and name.startswith(f"{last.ordinal:06}-")
-    ]
-    before = file_sha256(files, os.path.join(directory, closed[0])) if closed else None
+    closed = [c for c in closed_segments(files.listdir(directory)) if last is not None and c.ordinal == last.ordinal]
+    before = raw_sha256(files, directory, closed[0]) if closed else None
     ordinal = last.ordinal + 1 if last is not None else 0
     header = new_header(session, ordinal=ordinal, first_seq=first_seq, by=by, prev_sha256=before)
     fd = begin_segment(files, directory, header)
@@ -95,14 +94,14 @@ def _replace(
     path = os.path.join(directory, OPEN_NAME)
     size = files.stat(path).size
     if size:
-        moved.append(_move_aside(files, directory, OPEN_NAME))
+        moved.append(move_aside(files, directory, OPEN_NAME))
     else:
         discard(files, path)
     last = scan.segments[-2] if len(scan.segments) > 1 else None
     return _begin(files, directory, session, last, scan.last_seq + 1, by), size
 
 
-def _move_aside(files: FileSystem, directory: str, name: str) -> str:
+def move_aside(files: FileSystem, directory: str, name: str) -> str:
     """Move a whole file to quarantine, durably, and return its name there."""
     place = os.path.join(directory, QUARANTINE)
     make_dirs(files, place)

@@ -239,6 +239,15 @@ def peek(text: bytes) -> tuple[bytes, int]:
     return (m[3], int(m[4])) if m is not None else (b"", 0)
 
 
+def last_seq_in(end: bytes, salt: int) -> int | None:
+    """Return the seq of the very last line of some bytes; None where that is no record that holds and looks usual."""
+    if not end.endswith(b"\n"):
+        return None
+    line = end[end.rfind(b"\n", 0, -1) + 1 :]
+    found = _ENVELOPE.match(line)
+    return int(found[1]) if found is not None and crc_fits(line, salt) else None
+
+
 def to_record(raw: bytes) -> Record:
     """Return the record of a line that holds. Never fails.
 

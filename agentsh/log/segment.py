@@ -18,7 +18,10 @@ NEW_NAME = "events.jsonl.new"
 """A rescue segment until it is whole and durable."""
 CHUNK_BYTES = 1 << 20
 
-_CLOSED = re.compile(r"([0-9]{6,12})-([0-9]{12,18})\.jsonl")
+SEALED = ".zst"
+"""What a sealed segment's name has behind that of the closed one."""
+
+_CLOSED = re.compile(r"([0-9]{6,12})-([0-9]{12,18})\.jsonl(\.zst)?")
 
 
 class Closed(NamedTuple):
@@ -27,6 +30,7 @@ class Closed(NamedTuple):
     ordinal: int
     first_seq: int
     name: str
+    sealed: bool
 
 
 def closed_name(ordinal: int, first_seq: int) -> str:
@@ -35,9 +39,16 @@ def closed_name(ordinal: int, first_seq: int) -> str:
 
 
 def closed_segments(names: list[str]) -> list[Closed]:
-    """Return the closed segments among `names`, in order."""
-    found = ((m, name) for name in names if (m := _CLOSED.fullmatch(name)) is not None)
-    return sorted(Closed(int(m[1]), int(m[2]), name) for m, name in found)
+    """Return the closed segments among `names`, sealed or not, in order.
+
+    Where a segment is there in both forms, sealing was interrupted: the one that is not sealed is taken, as it is
+    whole until the other was verified.
+    """
+    found: dict[tuple[int, int], Closed] = {}
+    for name in sorted(names, reverse=True):
+        if (m := _CLOSED.fullmatch(name)) is not None:
+            found[int(m[1]), int(m[2])] = Closed(int(m[1]), int(m[2]), name, m[3] is not None)
+    return sorted(found.values())
 
 
 def new_header(

@@ -125,6 +125,13 @@ class OpenLog(Protocol):
         """
         ...
 
+    async def turn_ended(self) -> None:
+        """Take note of a good moment for housekeeping, such as closing and sealing a segment. Returns at once.
+
+        What is begun goes on in the background, is told to nobody, and is taken up again where it was interrupted.
+        """
+        ...
+
     async def close(self) -> None:
         """Sync, and give the lease back. Idempotent."""
         ...

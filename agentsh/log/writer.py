@@ -15,7 +15,8 @@ from agentsh.log.files import CREATE, FileSystem, write_all
 from agentsh.log.frame import CRC_TAIL, decode_event, encode_event
 from agentsh.log.record import Draft, Record
 from agentsh.log.recover import OpenSegment
-from agentsh.log.segment import NEW_NAME, OPEN_NAME, close_segment, closed_name, discard, new_header
+from agentsh.log.roll import roll, take_back
+from agentsh.log.segment import NEW_NAME, OPEN_NAME, close_segment, discard, new_header
 from agentsh.log.spill import MAX_LINE_BYTES, spill
 from agentsh.log.store import BlobStore
 from agentsh.log.sync import GroupSync
@@ -49,7 +50,8 @@ class Appender:
         self._durability = durability
         self._keep = durability != "none"
         self._unsynced = deque(unsynced if self._keep else ())
-        self._io = threading.Lock()  # one at a time: an append, or the change to a rescue segment
+        self._io = threading.Lock()  # one at a time: an append, or the change to another segment
+        self._flushing = threading.Lock()  # taken before `_io`: the descriptor stays open while it is synced
         self._sync = GroupSync(self._flush, durable_seq, last_seq, session)
 
     @property
@@ -61,6 +63,16 @@ class Appender:
     def durable_seq(self) -> int:
         """Highest seq known to survive a power cut."""
         return self._sync.durable_seq
+
+    @property
+    def ordinal(self) -> int:
+        """Ordinal of the open segment."""
+        return self._segment.ordinal
+
+    @property
+    def size(self) -> int:
+        """Bytes in the open segment."""
+        return self._size
 
     def append(self, drafts: Sequence[Draft]) -> list[Record]:
         """Append all or none, with one write.
@@ -96,6 +108,39 @@ class Appender:
             done.set_result(None)
             return done
         return self._sync.wait(seq)
+
+    def roll(self, min_bytes: int = 0) -> bool:
+        """Close the open segment, if it has a record and `min_bytes`, and go on in a new one; return whether it was.
+
+        A disk that refuses changes nothing: the log goes on in the old segment, and the next call tries again.
+        Not to be called at the same time as `append`.
+        """
+        if self._size < min_bytes:
+            return False
+        if self._keep:
+            try:
+                self._sync.wait(self._last_seq).result()
+            except LogWriteFailed:
+                return False
+        with self._flushing, self._io:
+            old = self._segment
+            if self._refusal is not None or self._torn or old.fd < 0 or self._last_seq < old.first_seq:
+                return False
+            if self._size < min_bytes:  # a rescue has come between
+                return False
+            try:
+                if not self._keep:
+                    self._files.sync(old.fd)
+                self._segment = roll(
+                    self._files, self._directory, self._session, old, size=self._size, last_seq=self._last_seq,
+                    by=self._by,
+                )  # fmt: skip
+            except OSError:
+                return False
+            self._size = self._segment.size
+            with suppress(OSError):  # all that it had is durable
+                self._files.close(old.fd)
+            return True
 
     def close(self) -> None:
         """Sync what is written, and give the descriptor back. Idempotent.
@@ -168,16 +213,17 @@ class Appender:
 
     def _flush(self) -> int:
         """Make all that is written durable; on the sync thread."""
-        with self._io:
-            fd, upto = self._segment.fd, self._last_seq
-        try:
-            self._files.sync(fd)
-        except OSError as error:
-            return self._rescue(error)
-        with self._io:
-            while self._unsynced and self._unsynced[0][0] <= upto:
-                self._unsynced.popleft()
-        return upto
+        with self._flushing:
+            with self._io:
+                fd, upto = self._segment.fd, self._last_seq
+            try:
+                self._files.sync(fd)
+            except OSError as error:
+                return self._rescue(error)
+            with self._io:
+                while self._unsynced and self._unsynced[0][0] <= upto:
+                    self._unsynced.popleft()
+            return upto
 
     def _rescue(self, cause: OSError) -> int:
         """Write the unsynced lines again, to a new segment.
@@ -216,23 +262,9 @@ class Appender:
             files.sync_dir(directory)
         except OSError:
             files.close(fd)
-            self._take_back(old)
+            take_back(files, directory, old)
             raise
         return OpenSegment(fd, len(data), header.salt, old.ordinal + 1, first)
-
-    def _take_back(self, old: OpenSegment) -> None:
-        """Give the old segment its open name again, unless the new one has it; else the next opening does."""
-        closed = os.path.join(self._directory, closed_name(old.ordinal, old.first_seq))
-        target = os.path.join(self._directory, OPEN_NAME)
-        try:
-            self._files.stat(target)
-        except FileNotFoundError:
-            try:
-                self._files.rename(closed, target)
-            except OSError:
-                return
-        except OSError:
-            return
 
 
 def resealed(line: bytes, salt: int) -> bytes:

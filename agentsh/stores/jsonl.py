@@ -22,7 +22,10 @@ from agentsh.log.files import FileSystem, RealFiles, make_dirs
 from agentsh.log.lease import LOCK_NAME, Lease, holder_of, take
 from agentsh.log.record import Draft, Record
 from agentsh.log.recover import OpenSegment, recover
+from agentsh.log.roll import SEGMENT_BYTES
 from agentsh.log.scan import peek, to_record
+from agentsh.log.seal import MIN_BYTES
+from agentsh.log.sealer import Sealer
 from agentsh.log.segment import OPEN_NAME, begin_segment, discard, new_header
 from agentsh.log.store import BlobStore, Capabilities, Damage, Holder, Opened, OpenLog, Recovery
 from agentsh.log.writer import Appender, Durability
@@ -35,7 +38,8 @@ _NEWER_HINT = "update agentsh to continue it; `agentsh replay` may still show it
 class JsonlStore:
     """`SESSIONS/ID/events.jsonl` with its lock and quarantine. The bytes: docs/log-format.md.
 
-    durability: see `Durability`. `read`, `lines`, `damages`, `sessions` and `holder` need no lease, change no byte
+    durability: see `Durability`. segment_bytes: from this length on the open segment is closed at a turn's end, and
+    sealed in the background. `read`, `lines`, `damages`, `sessions` and `holder` need no lease, change no byte
     and work on a log that is being written.
     """
 
@@ -46,12 +50,14 @@ class JsonlStore:
         *,
         files: FileSystem | None = None,
         durability: Durability = "ack",
+        segment_bytes: int = SEGMENT_BYTES,
     ) -> None:
         self.capabilities = Capabilities(durable=durability != "none", multi_host=False)
         self.blobs = blobs
         self._root = os.fspath(sessions_dir)
         self._files: FileSystem = files or RealFiles()
         self._durability: Durability = durability
+        self._segment_bytes = segment_bytes
 
     async def create(self, session: str, *, by: str) -> OpenLog:
         """Create an empty log, durably, and hold its lease.
@@ -65,7 +71,7 @@ class JsonlStore:
         except BaseException:
             worker.stop()
             raise
-        return _JsonlLog(session, parts, worker)
+        return _JsonlLog(session, parts, worker, self._segment_bytes)
 
     async def open(self, session: str) -> Opened:
         """Take the lease, recover the tail, and read the log. The records are decoded as they are asked for."""
@@ -75,7 +81,7 @@ class JsonlStore:
         except BaseException:
             worker.stop()
             raise
-        return Opened(_JsonlLog(session, parts, worker), Lines(parts.lines), parts.recovery)
+        return Opened(_JsonlLog(session, parts, worker, self._segment_bytes), Lines(parts.lines), parts.recovery)
 
     def read(self, session: str, *, after_seq: int = 0) -> Iterator[Record]:
         """Yield the records beyond `after_seq` in order."""
@@ -162,7 +168,7 @@ class JsonlStore:
                 self._remove(directory)
             _release(lease)
             raise LogWriteFailed(f"cannot create session {session}: {error.strerror or error}") from error
-        return _Parts(self._appender(session, segment, by, 0, 0, ()), lease, [], Recovery())
+        return _Parts(self._appender(session, segment, by, 0, 0, ()), self._sealer(session), lease, [], Recovery())
 
     def _remove(self, directory: str) -> None:
         """Take a session that could not be created out of the list again, while its lease is held."""
@@ -212,7 +218,13 @@ class JsonlStore:
             first -= 1
         unsynced = list(zip(seqs[first:], lines[first:], strict=True))
         appender = self._appender(session, segment, by, scan.last_seq, scan.durable_seq, unsynced)
-        return _Parts(appender, lease, lines, recovery)
+        sealer = self._sealer(session)
+        sealer.wake(segment.ordinal)
+        return _Parts(appender, sealer, lease, lines, recovery)
+
+    def _sealer(self, session: str) -> Sealer:
+        least = min(MIN_BYTES, self._segment_bytes)
+        return Sealer(self._files, os.path.join(self._root, session), session, min_bytes=least)
 
     def _appender(
         self,
@@ -251,22 +263,29 @@ class Lines(Sequence[Record]):
 
 class _Parts(NamedTuple):
     appender: Appender
+    sealer: Sealer
     lease: Lease
     lines: list[bytes]
     recovery: Recovery
 
     def close(self) -> None:
         try:
+            self.sealer.stop()
             self.appender.close()
         finally:
             self.lease.release()
+
+    def keep_house(self, segment_bytes: int) -> None:
+        self.appender.roll(segment_bytes)
+        self.sealer.wake(self.appender.ordinal)
 
 
 class _JsonlLog:
     """An open log: what blocks runs on its worker."""
 
-    def __init__(self, session: str, parts: _Parts, worker: Worker) -> None:
+    def __init__(self, session: str, parts: _Parts, worker: Worker, segment_bytes: int) -> None:
         self.session = session
+        self._segment_bytes = segment_bytes
         self._appender = parts.appender
         self._parts: _Parts | None = parts._replace(lines=[])
         self._worker = worker
@@ -287,6 +306,11 @@ class _JsonlLog:
     async def wait_durable(self, seq: int) -> None:
         await outcome(self._appender.wait_durable(seq))
 
+    async def turn_ended(self) -> None:
+        if self._parts is not None:
+            parts, size = self._parts, self._segment_bytes
+            self._worker.start(lambda: parts.keep_house(size))
+
     async def close(self) -> None:
         if self._parts is not None:
             parts, self._parts = self._parts, None
@@ -298,7 +322,7 @@ class _JsonlLog:
 
 def _until_the_end(scan: LogScan, after_seq: int) -> Iterator[tuple[int, bytes]]:
     try:
-        for seq, text, _, _ in scan.entries():
+        for seq, text, _, _ in scan.entries(after_seq):
             if seq > after_seq:
                 yield seq, text + b"\n"
     except OSError as error:

@@ -77,6 +77,9 @@ class _MemoryLog:
     async def wait_durable(self, seq: int) -> None:
         await asyncio.sleep(0)
 
+    async def turn_ended(self) -> None:
+        return
+
     async def close(self) -> None:
         if self._kept.lease is self:
             self._kept.lease = None

@@ -25,6 +25,10 @@ class Worker:
                 future.add_done_callback(lambda f: None if f.exception() else undo(f.result()))
             raise
 
+    def start(self, job: Callable[[], object]) -> None:
+        """Have `job` done behind those that wait already; nobody hears of its end."""
+        self._pool.submit(job)
+
     def stop(self) -> None:
         """End the thread once its jobs are done; does not wait."""
         self._pool.shutdown(wait=False)

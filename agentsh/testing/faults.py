@@ -41,6 +41,10 @@ class FailingLog:
         self.before_sync()
         await self._log.wait_durable(seq)
 
+    async def turn_ended(self) -> None:
+        """Pass it on."""
+        await self._log.turn_ended()
+
     async def close(self) -> None:
         """Close."""
         await self._log.close()

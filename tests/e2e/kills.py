@@ -79,10 +79,8 @@ class Killer:
     def _after(self, out: bytes) -> None:
         """Every line that was printed whole was acknowledged: it must be in the log, in order, unchanged."""
         whole = out[: out.rfind(b"\n") + 1]
-        if self.session is None:
-            self.session = (
-                self.shell.ids[0] if self.shell.ids and self.shell.log(self.shell.ids[0]).exists() else None
-            )
+        if self.session is None:  # one that was killed before its birth was recorded is no session yet
+            self.session = next((i for i in self.shell.ids if i not in self.done and self._born(i)), None)
         self.seen += whole
         if self.session is not None:
             log = self.shell.log(self.session).read_bytes()
@@ -90,6 +88,10 @@ class Killer:
             for line in self.seen.splitlines(keepends=True):
                 position = log.find(line, position)
                 assert position >= 0, f"an acknowledged event is gone: {line[:100]!r}"
+
+    def _born(self, session: str) -> bool:
+        log = self.shell.log(session)
+        return log.exists() and b'"type":"session_init"' in log.read_bytes()
 
     def _check_the_end(self) -> None:
         assert self.session is not None

@@ -81,7 +81,7 @@ class MemFiles:
         del self.fds[fd][0].data[size:]
 
     def sync(self, fd: int) -> None:
-        self.synced.append(next((p for p, n in self.nodes.items() if n is self.fds[fd][0]), "?"))
+        self.synced.append(next((p for p, n in tuple(self.nodes.items()) if n is self.fds[fd][0]), "?"))
 
     def sync_dir(self, path: str) -> None:
         assert self._find(path).is_dir
@@ -119,7 +119,7 @@ class MemFiles:
 
     def listdir(self, path: str) -> list[str]:
         assert self._find(path).is_dir
-        return [os.path.basename(p) for p in self.nodes if p != "/" and os.path.dirname(p) == path]
+        return [os.path.basename(p) for p in tuple(self.nodes) if p != "/" and os.path.dirname(p) == path]
 
     def subdirs(self, path: str) -> list[str]:
         return [name for name in self.listdir(path) if self.nodes[os.path.join(path, name)].is_dir]
@@ -135,6 +135,58 @@ class MemFiles:
 
 def _stat(node: _Node) -> Stat:
     return Stat(len(node.data), node.number, node.is_dir, 0)
+
+
+class PowerCut(MemFiles):
+    """A disk that keeps only what was synced: bytes by `sync`, names by `sync_dir`. `left` is what a cut leaves.
+
+    A directory's changes may reach the disk in any order, so that a cut may also keep the removals or the creations
+    of the last moments, and no rename that came before them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._bytes: dict[int, bytes] = {}
+        self._names: dict[str, _Node] = {}
+        self._removed: set[str] = set()
+        self._made: dict[str, _Node] = {}
+
+    def open(self, path: str, flags: int) -> int:
+        fd = super().open(path, flags)
+        if flags & os.O_CREAT:
+            self._made[path] = self.nodes[path]
+        return fd
+
+    def unlink(self, path: str) -> None:
+        super().unlink(path)
+        self._removed.add(path)
+
+    def put(self, path: str, data: bytes) -> None:
+        super().put(path, data)
+        self._bytes[self.nodes[path].number] = data
+        self._names = dict(self.nodes)
+
+    def sync(self, fd: int) -> None:
+        node = self.fds[fd][0]
+        self._bytes[node.number] = bytes(node.data)
+
+    def sync_dir(self, path: str) -> None:
+        inside = {p: n for p, n in self.nodes.items() if os.path.dirname(p) == path}
+        self._names = {p: n for p, n in self._names.items() if os.path.dirname(p) != path} | inside
+        self._removed = {p for p in self._removed if os.path.dirname(p) != path}
+        self._made = {p: n for p, n in self._made.items() if os.path.dirname(p) != path}
+
+    def left(self) -> list[MemFiles]:
+        """Return the disks that a power cut may leave, at their worst."""
+        removed = {p: n for p, n in self._names.items() if p not in self._removed}
+        return [self._disk(names) for names in (self._names, removed, self._names | self._made)]
+
+    def _disk(self, names: dict[str, _Node]) -> MemFiles:
+        after = MemFiles()
+        for path, node in names.items():
+            if not node.is_dir:
+                after.put(path, self._bytes.get(node.number, b""))
+        return after
 
 
 class FaultyFiles:

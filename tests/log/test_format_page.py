@@ -1,5 +1,6 @@
 """docs/log-format.md is true: its snippets run on the sample, and it names every event type and member."""
 
+import json
 import re
 import subprocess
 import sys
@@ -7,6 +8,17 @@ from pathlib import Path
 
 from agentsh.events.union import KINDS
 from agentsh.log.frame import decode_header
+from agentsh.log.roll import SEGMENT_BYTES
+from agentsh.log.seekable import (
+    DESCRIPTION_MAGIC,
+    FOOTER_MAGIC,
+    FRAME_BYTES,
+    FRAME_START,
+    LEVEL,
+    TABLE_MAGIC,
+    Description,
+    Packer,
+)
 from agentsh.log.spill import END_BYTES, MAX_LINE_BYTES
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +37,7 @@ def test_the_snippets_run(tmp_path: Path) -> None:
 
 
 def test_the_header_of_the_page_is_a_header() -> None:
-    (line,) = re.findall(r'^\{"format".*\}$', PAGE, re.MULTILINE)
+    (line,) = re.findall(r'^\{"format":"agentsh-log.*\}$', PAGE, re.MULTILINE)
     assert decode_header(line.encode() + b"\n").raw == SAMPLE.read_bytes().splitlines(keepends=True)[0]
 
 
@@ -42,3 +54,18 @@ def test_every_type_and_member_is_described() -> None:
             if member != "type":
                 shown = f"`{member}`" if field.is_required() else f"*`{member}`*"
                 assert shown in rows[name], (name, member)
+
+
+def test_sealed_segments_are_as_the_page_says() -> None:
+    page = PAGE.partition("### Sealed segments")[2].partition("\n## ")[0]
+    for magic in (DESCRIPTION_MAGIC, TABLE_MAGIC, FOOTER_MAGIC):
+        assert f"0x{magic:08X}" in page
+    assert FRAME_START.hex(" ").upper() in page
+    assert f"{FRAME_BYTES >> 20} MiB of content each" in page
+    assert f"level {LEVEL}," in page
+    assert f"once it has {SEGMENT_BYTES >> 20} MiB" in PAGE
+    (line,) = re.findall(r"^\{\"format\":\"agentsh-seal.*$", page, re.MULTILINE)
+    shown = list(json.loads(line))
+    packed = Packer().end(Description(0, 1, 2, 3, "", (1,), b"{}\n"))
+    size = 8 + int.from_bytes(packed[4:8], "little")
+    assert list(json.loads(packed[8:size])) == shown

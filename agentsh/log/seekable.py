@@ -1,0 +1,195 @@
+"""The zstd seekable format: independent frames, then our own description of them, then the table of their sizes.
+
+Source: `zstd_seekable_compression_format.md`, version 0.1.0 of 11/04/17, in the repository of zstd (facebook/zstd,
+contrib/seekable_format); frames and skippable frames: RFC 8878. The table has no checksums, because they would be
+XXH64, which the standard library does not have; each frame carries its own. `zstd -dc` prints the content and
+passes over both skippable frames. This module owns zstandard for `log`, and loads it where it is needed.
+"""
+
+import json
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from agentsh.log.frame import crc_fits, dump_json, with_crc
+
+if TYPE_CHECKING:
+    import zstandard
+
+FRAME_BYTES = 4 << 20
+"""Content of one frame, at most, unless a single line is longer. 4 MiB: 74.6 % saved, 5 ms to read one event
+(64 KiB: 68.5 % and 70 µs): reference/durability.md, table e."""
+LEVEL = 3
+"""zstd level: over 300 MB/s; level 5 saves two points more at half the speed (the same table)."""
+MAX_FRAME_BYTES = 64 << 20
+"""No frame claims more; one that does is damaged, or made to fill the memory."""
+
+DESCRIPTION_MAGIC = 0x184D2A50
+TABLE_MAGIC = 0x184D2A5E
+FOOTER_MAGIC = 0x8F92EAB1
+FRAME_START = b"\x28\xb5\x2f\xfd"
+SKIPPABLE_HEADER = struct.Struct("<II")
+_ENTRY = struct.Struct("<II")
+_FOOTER = struct.Struct("<IBI")
+_RESERVED_OR_CHECKSUMS = 0b11111100
+
+
+class Span(NamedTuple):
+    """A frame in the file: `size` bytes at `at` hold `raw_size` bytes of the content; 0 for a skippable frame."""
+
+    at: int
+    size: int
+    raw_size: int
+
+
+class Description(NamedTuple):
+    """What a sealed segment says of itself, under a crc of its own.
+
+    frames: the first seq of each frame. header: the segment's header line with its LF, so that the salt is known
+    even where the first frame is lost.
+    """
+
+    ordinal: int
+    first_seq: int
+    last_seq: int
+    raw_bytes: int
+    raw_sha256: str
+    frames: tuple[int, ...]
+    header: bytes
+
+
+class Packer:
+    """Makes the frames and, at the end, what follows them."""
+
+    def __init__(self) -> None:
+        import zstandard
+
+        self._compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
+        self._sizes: list[tuple[int, int]] = []
+
+    def frame(self, piece: bytes) -> bytes:
+        """Return the next frame."""
+        packed = self._compressor.compress(piece)
+        self._sizes.append((len(packed), len(piece)))
+        return packed
+
+    def end(self, description: Description) -> bytes:
+        """Return the description and the seek table."""
+        about = _describe(description)
+        return about + seek_table([*self._sizes, (len(about), 0)])
+
+
+def pieces(chunks: Iterable[bytes], size: int = FRAME_BYTES) -> Iterator[bytes]:
+    """Cut bytes at line ends into pieces of at most `size` bytes, more only where one line is longer."""
+    rest = b""
+    for chunk in chunks:
+        rest += chunk
+        while len(rest) > size:
+            cut = rest.rfind(b"\n", 0, size) + 1 or rest.find(b"\n") + 1
+            if not cut:
+                break
+            yield rest[:cut]
+            rest = rest[cut:]
+    if rest:
+        yield rest
+
+
+def skippable(magic: int, content: bytes) -> bytes:
+    """Return a frame that every reader of zstd passes over."""
+    return SKIPPABLE_HEADER.pack(magic, len(content)) + content
+
+
+def seek_table(sizes: Sequence[tuple[int, int]]) -> bytes:
+    """Return the table for frames of these (compressed, decompressed) sizes; it is the last frame of a file."""
+    entries = b"".join(_ENTRY.pack(*pair) for pair in sizes)
+    return skippable(TABLE_MAGIC, entries + _FOOTER.pack(len(sizes), 0, FOOTER_MAGIC))
+
+
+def table_bytes(end: bytes, size: int) -> int | None:
+    """Return the length of the seek table that ends a file of `size` bytes, or None. end: its last nine or more."""
+    if len(end) < _FOOTER.size:
+        return None
+    count, descriptor, magic = _FOOTER.unpack_from(end, len(end) - _FOOTER.size)
+    length = SKIPPABLE_HEADER.size + count * _ENTRY.size + _FOOTER.size
+    if magic != FOOTER_MAGIC or descriptor & _RESERVED_OR_CHECKSUMS or length > size:
+        return None
+    return int(length)
+
+
+def read_table(table: bytes, size: int) -> list[Span] | None:
+    """Return the frames that a seek table names, or None where it does not fit a file of `size` bytes."""
+    if SKIPPABLE_HEADER.unpack_from(table) != (TABLE_MAGIC, len(table) - SKIPPABLE_HEADER.size):
+        return None
+    spans, at = [], 0
+    for packed, raw in _ENTRY.iter_unpack(table[SKIPPABLE_HEADER.size : -_FOOTER.size]):
+        spans.append(Span(at, packed, raw))
+        at += packed
+    return spans if at + len(table) == size else None
+
+
+def _describe(d: Description) -> bytes:
+    value = {
+        "format": "agentsh-seal/1", "ordinal": d.ordinal, "first_seq": d.first_seq, "last_seq": d.last_seq,
+        "raw_bytes": d.raw_bytes, "raw_sha256": d.raw_sha256, "frames": list(d.frames),
+        "header": d.header[:-1].decode(),
+    }  # fmt: skip
+    return skippable(DESCRIPTION_MAGIC, with_crc(dump_json(value)[:-1], 0))
+
+
+def read_description(frame: bytes) -> Description | None:
+    """Return what a skippable frame of ours says, or None where it is none, or damaged."""
+    content = frame[SKIPPABLE_HEADER.size :]
+    if frame[: SKIPPABLE_HEADER.size] != SKIPPABLE_HEADER.pack(DESCRIPTION_MAGIC, len(content)):
+        return None
+    try:
+        if not crc_fits(content, 0):
+            return None
+        value = json.loads(content)
+        numbers = value["ordinal"], value["first_seq"], value["last_seq"], value["raw_bytes"]
+        if value["format"] != "agentsh-seal/1" or any(type(n) is not int for n in (*numbers, *value["frames"])):
+            return None
+        return Description(
+            *numbers, str(value["raw_sha256"]), tuple(value["frames"]), value["header"].encode() + b"\n"
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+class Unpacker:
+    """Reads frames, one at a time."""
+
+    def __init__(self) -> None:
+        import zstandard
+
+        self._zstd = zstandard
+        self._decompressor = zstandard.ZstdDecompressor()
+
+    def frame(self, packed: bytes, raw_size: int) -> bytes | None:
+        """Return the content of a frame, checked against its checksum, or None where it does not hold."""
+        known = self._parameters(packed)
+        if known is None or not known.has_checksum or known.content_size != raw_size or raw_size > MAX_FRAME_BYTES:
+            return None
+        try:
+            return self._decompressor.decompress(packed)
+        except (self._zstd.ZstdError, MemoryError):
+            return None
+
+    def first_frame(self, data: bytes) -> tuple[bytes, int] | None:
+        """Return (content, compressed size) of the frame that `data` begins with, or None where it does not hold."""
+        known = self._parameters(data)
+        if known is None or not known.has_checksum or known.content_size > MAX_FRAME_BYTES:
+            return None
+        frame = self._decompressor.decompressobj()
+        try:
+            content = frame.decompress(data)
+        except (self._zstd.ZstdError, MemoryError):
+            return None
+        return (content, len(data) - len(frame.unused_data)) if frame.eof else None
+
+    def _parameters(self, packed: bytes) -> "zstandard.FrameParameters | None":
+        if not packed.startswith(FRAME_START):
+            return None
+        try:
+            return self._zstd.get_frame_parameters(packed[:64])
+        except self._zstd.ZstdError:
+            return None
