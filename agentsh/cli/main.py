@@ -168,6 +168,50 @@ def show(
 
 
 @app.command()
+def verify(
+    sessions: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids, or parts of ids.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Every session.")] = False,
+    incremental: Annotated[bool, typer.Option("--incremental", help="Only what no earlier pass covered.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="Processes; by default one per core.")
+    ] = None,
+    no_blobs: Annotated[bool, typer.Option("--no-blobs", help="Leave out the long texts that events name.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object per session.")] = False,
+) -> None:
+    """Re-read sessions and say of each whether it is whole. Exit 1 where damage was found."""
+    from agentsh.cli import verify as command
+
+    raise typer.Exit(
+        guarded(
+            lambda: command.run(
+                sessions or [], everything=all_, incremental=incremental, jobs=jobs, blobs=not no_blobs, as_json=json
+            )
+        )
+    )
+
+
+@app.command()
+def repair(
+    session: Annotated[str, typer.Argument(metavar="ID", help="An id, a part of one, or a title.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Write a damaged log anew from what reads, and keep the original in its quarantine/."""
+    from agentsh.cli import repair as command
+
+    raise typer.Exit(guarded(lambda: command.run(session, yes=yes)))
+
+
+@app.command()
+def doctor(
+    json: Annotated[bool, typer.Option("--json", help="One JSON object per finding.")] = False,
+) -> None:
+    """Look at the machine, the homes, every session and the models, and say what to do."""
+    from agentsh.cli import doctor as command
+
+    raise typer.Exit(guarded(lambda: command.run(as_json=json)))
+
+
+@app.command()
 def init(
     directory: Annotated[Path, typer.Argument(help="Where.")] = Path("."),
 ) -> None:

@@ -63,7 +63,8 @@ def run(options: ResumeOptions) -> int:
         held.hint = held_hint(place.id)
         raise
     except SessionReadOnly as closed:
-        closed.hint = f"`agentsh resume {place.id} --read-only` shows it"
+        shows = f"`agentsh resume {place.id} --read-only` shows it"
+        closed.hint = f"`{closed.hint}` mends it, {shows}" if closed.hint else shows
         raise
 
 

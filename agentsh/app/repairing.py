@@ -1,0 +1,82 @@
+"""What `repair` writes into a log and says of it in plain words. Loads no pydantic: three plain payloads."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from agentsh.app.paths import Home
+from agentsh.base.text import plural
+from agentsh.log.record import Draft
+from agentsh.log.repair import Plan, Repaired, Words
+from agentsh.stores.repair import Repairer, repairing
+
+
+@contextmanager
+def session_repair(home: Home, session: str) -> Iterator[Repairer]:
+    """Hold a session for its repair. Raises as `repairing` does."""
+    with repairing(str(home.sessions), session, WORDS) as repairer:
+        yield repairer
+
+
+def _epoch(raw: bytes) -> int:
+    """Return the epoch of an `opened` event, 0 for any other line."""
+    if b'"type":"opened"' not in raw[:120]:
+        return 0
+    try:
+        epoch = json.loads(raw)["payload"]["epoch"]
+    except (ValueError, RecursionError, TypeError, KeyError):
+        return 0
+    return epoch if type(epoch) is int else 0
+
+
+def _filler(seq: int, first: int, last: int, ts: str) -> Draft:
+    if seq != first:
+        return Draft("note", ts, {"text": f"event {seq} is lost too"})
+    what = f"event {first} is" if first == last else f"events {first} to {last} are"
+    return Draft("note", ts, {"text": f"{what} lost: what was left did not read (see `quarantine/`)"})
+
+
+def _report(done: Repaired) -> Draft:
+    names = ", ".join(f"quarantine/{name}" for name in done.quarantined)
+    said = "; ".join(_what(done.plan)) or "nothing was lost"
+    return Draft("note", done.now, {"text": f"repaired: {said}. As it was: {names or 'there was no file'}"})
+
+
+WORDS = Words(_epoch, _filler, _report)
+
+
+def _what(plan: Plan) -> list[str]:
+    found, said = plan.salvage, []
+    for first, last in found.lost[:5]:
+        said.append(f"event {first} is lost" if first == last else f"events {first} to {last} are lost")
+    if len(found.lost) > 5:
+        said.append(f"so are others, in {plural(len(found.lost) - 5, 'place')}")
+    for branch in found.branches:
+        what = plural(branch.lines, "event")
+        said.append(f"{what} that another program wrote at the same time ({branch.first} to {branch.last}) left out")
+    return said
+
+
+def outlook(session: str, plan: Plan) -> list[str]:
+    """Return what a repair will do, a line each."""
+    found = plan.salvage
+    files = ", ".join(found.segments) or "no file"
+    lines = [
+        f"The log of {session} has {plural(len(plan.damages), 'damaged place')}. Repair will",
+        f"  write anew what reads: {plural(found.kept, 'event')} from event {found.first_seq} on",
+    ]
+    if found.doubled:
+        lines.append(f"  leave out {plural(found.doubled, 'line')} that stand there twice")
+    lines += [f"  note in the log that {what}" for what in _what(plan)]
+    lines.append(f"  keep the original in quarantine/: {files}")
+    return lines
+
+
+def outcome(session: str, done: Repaired) -> list[str]:
+    """Return what a repair has done, a line each."""
+    found = done.plan.salvage
+    lines = [f"{session} is repaired: {'; '.join(_what(done.plan)) or 'nothing was lost'}"]
+    lines += [f"  as it was: sessions/{session}/quarantine/{name}" for name in done.quarantined]
+    if found.branches:
+        lines.append("  the other program's events are in the file that ends in other-writer.jsonl")
+    return lines

@@ -1,0 +1,123 @@
+"""Verification of whole homes, and its findings in plain words. Loads no pydantic and no framework."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+
+from agentsh.app.catalog import Place
+from agentsh.app.paths import Home
+from agentsh.base.text import plural
+from agentsh.log.store import Damage
+from agentsh.stores.marks import Marks
+from agentsh.stores.verify import Finding, Verifier
+
+MARKS_FILE = "verified.json"
+"""In a home: what `--incremental` need not read again. A cache."""
+SMALL_BYTES = 16 << 20
+"""Less than that is read sooner than processes start."""
+
+_WORDS = {
+    "crc": "an entry does not read",
+    "half": "half an entry",
+    "nul": "NUL bytes",
+    "garbage": "bytes that are no entry",
+    "glued": "half an entry, with a whole one behind it",
+    "newline": "a line end is missing",
+    "gap": "entries are missing",
+    "doubled": "an entry stands there twice",
+    "conflict": "two programs have written different entries with one number",
+    "late": "an entry comes too late to be put in its place",
+    "foreign": "lines of another log",
+    "header": "the header of a segment is damaged",
+    "session": "the log says that it belongs to another session",
+    "bom": "a byte-order mark, which an editor may have put there",
+    "blank": "blank lines",
+    "crlf": "line ends of another system",
+    "json": "an entry that was written without a number",
+    "dur": "an entry says that more was saved than could be",
+    "chain": "the segment before this one is not the one that was closed",
+    "blob": "a long text that an entry names is missing or damaged",
+    "lock": "`lock` is no plain file",
+    "unreadable": "nothing in this log reads",
+}
+_REMARKS = {
+    "torn": "an unfinished entry at the end, which the next opening sets aside",
+    "unended": "the last line end is missing, which the next opening adds",
+    "missing": "no open segment, which the next opening begins",
+    "empty": "no entry yet",
+}
+
+
+def default_jobs() -> int:
+    """Return how many processes are worth while here."""
+    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8)
+
+
+def verify(
+    places: Sequence[Place], *, jobs: int | None = None, incremental: bool = False, blobs: bool = True,
+    progress: Callable[[int], None] | None = None,
+) -> Iterator[tuple[Place, Finding]]:  # fmt: skip
+    """Yield what was found of each session; those of one home come together."""
+    for home in dict.fromkeys(place.home for place in places):
+        mine = [place for place in places if place.home == home]
+        workers = jobs or (1 if sum(place.size for place in mine) < SMALL_BYTES else default_jobs())
+        marks = _marks(home) if blobs else None  # a pass that left the blobs out covers nothing
+        verifier = Verifier(
+            str(home.sessions), str(home.blobs) if blobs else None, jobs=workers, marks=marks,
+            incremental=incremental, progress=progress,
+        )  # fmt: skip
+        yield from zip(mine, verifier.check([place.id for place in mine]), strict=True)
+        if marks is not None:
+            marks.save()
+
+
+def _marks(home: Home) -> Marks | None:
+    """Return the marks of a home; those of one that came with a project could say anything."""
+    return Marks(home.root / MARKS_FILE) if home.trusted else None
+
+
+def headline(found: Finding) -> str:
+    """Return what is to be said of a session in one line, without its id: what, and what to do."""
+    size = f"{plural(found.records, 'event')}, {found.bytes:,} bytes"
+    if found.problem is not None:
+        return f"cannot be read: {found.problem}; `agentsh doctor` looks at the permissions"
+    if found.newer is not None:
+        return f"written by a newer agentsh ({found.newer[:40]}): update agentsh to continue it"
+    remarks = [_REMARKS[name] for name in found.remarks]
+    if found.torn_bytes:
+        remarks = [f"{found.torn_bytes:,} bytes of {r}" if r == _REMARKS["torn"] else r for r in remarks]
+    if found.holder is not None:
+        remarks.append(f"in use by {found.holder}")
+    if found.ok:
+        return "; ".join([f"ok  {size}", *remarks])
+    lost = sum(not d.harmless and d.kind not in ("session", "dur", "chain", "lock") for d in found.damages)
+    what = plural(len(found.damages), "place")
+    cost = f"{lost} of them cost something" if lost else "every event reads all the same"
+    return "; ".join([f"damaged  {size}, {what} ({cost})", *remarks, remedy(found)])
+
+
+def remedy(found: Finding) -> str:
+    """Return what to do about the damages of a session."""
+    kinds = {d.kind for d in found.damages}
+    todo = []
+    if "lock" in kinds:
+        todo.append(f"remove sessions/{found.session}/lock")
+    if "blob" in kinds:
+        todo.append("put the blobs back from a copy; the session works without them")
+    if kinds - {"lock", "blob"}:
+        todo.append(f"`agentsh repair {found.session}`")
+    return ", ".join(todo)
+
+
+def place_line(damage: Damage) -> str:
+    """Return one damage in plain words."""
+    what = _WORDS.get(damage.kind, damage.kind)
+    if damage.kind == "blob":
+        return f"{what}: {damage.where}, named by event {damage.after_seq}"
+    where = f"at {damage.where}" + (f", {damage.bytes:,} bytes" if damage.bytes else "")
+    behind = f", after event {damage.after_seq}" if damage.after_seq else ""
+    rot = ""
+    if not damage.harmless and damage.kind in ("crc", "half", "nul", "garbage", "glued", "gap", "json"):
+        rot = "; it had been saved, so the disk or another program changed it" if damage.rot else (
+            "; it had not been saved for good yet, so a power cut may have taken it"
+        )  # fmt: skip
+    return f"{what} ({damage.kind} {where}{behind}{rot})"

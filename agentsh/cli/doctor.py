@@ -1,0 +1,40 @@
+"""`agentsh doctor`: look at everything around the sessions, and say what to do about what is wrong."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from agentsh.app.doctor import Line, environment, models, programs
+from agentsh.app.doctor_home import look_at
+from agentsh.app.paths import find_homes
+from agentsh.base.text import clean
+
+COLOURS = {"ok": "32", "warn": "33", "fail": "31"}
+
+
+def run(*, as_json: bool) -> int:
+    """Print a line for each finding; return 0 where nothing failed."""
+    failed = False
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    for line in _lines():
+        failed = failed or line.state == "fail"
+        if as_json:
+            print(json.dumps(line._asdict(), ensure_ascii=False), flush=True)
+            continue
+        state = f"{line.state:<5}"
+        if colour:
+            state = f"\x1b[{COLOURS[line.state]}m{state}\x1b[0m"
+        print(f"{state} {line.subject:<16} {clean(line.text)}", flush=True)
+        if line.do:
+            print(f"      → {clean(line.do)}", flush=True)
+    return 1 if failed else 0
+
+
+def _lines() -> Iterator[Line]:
+    homes = find_homes(Path.cwd(), os.environ)
+    yield from environment(os.environ)
+    yield from programs(os.environ)
+    yield from look_at(homes)
+    yield from models(homes, os.environ)

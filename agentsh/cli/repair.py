@@ -1,0 +1,51 @@
+"""`agentsh repair`: show what would be done, ask, and write a damaged log anew. The original is kept."""
+
+import os
+import sys
+from pathlib import Path
+
+from agentsh.app.catalog import Place, find, refuse_held
+from agentsh.app.paths import find_homes
+from agentsh.app.repairing import outcome, outlook, session_repair
+from agentsh.app.verifying import headline, place_line, verify
+from agentsh.base.errors import NotTrusted, UsageProblem
+from agentsh.base.text import clean
+
+MAX_PLACES = 20
+
+
+def run(session: str, *, yes: bool) -> int:
+    """Repair the session; return 0 where it is whole now, 1 where the user said no or something is left."""
+    place = find(find_homes(Path.cwd(), os.environ), session)
+    if not place.home.trusted:
+        raise NotTrusted(f"{place.home.root} is not trusted, so its sessions are read-only", hint="`agentsh trust`")
+    refuse_held(place)
+    with session_repair(place.home, place.id) as repairer:
+        plan = repairer.plan()
+        if plan is None:
+            print(f"{place.id}: there is nothing to repair")
+        else:
+            for damage in plan.damages[:MAX_PLACES]:
+                print(clean(place_line(damage)))
+            if len(plan.damages) > MAX_PLACES:
+                print(f"… and {len(plan.damages) - MAX_PLACES:,} more")
+            print(clean("\n".join(outlook(place.id, plan))))
+            if not (yes or _agreed()):
+                print("Nothing was changed.")
+                return 1
+            print(clean("\n".join(outcome(place.id, repairer.repair(plan)))))
+    return _verified(place)
+
+
+def _agreed() -> bool:
+    if not sys.stdin.isatty():
+        raise UsageProblem("nobody can be asked here", hint="`--yes` agrees beforehand")
+    print("Go on? [y/N] ", end="", flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _verified(place: Place) -> int:
+    """Read it all again, and tell."""
+    ((_, found),) = verify([place])
+    print(clean(f"{place.id}  {headline(found)}"))
+    return 0 if found.ok else 1

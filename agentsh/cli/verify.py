@@ -1,0 +1,103 @@
+"""`agentsh verify`: re-read sessions and say of each whether it is whole. No pydantic on this path."""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from agentsh.app.catalog import Place, find, places
+from agentsh.app.paths import find_homes
+from agentsh.app.verifying import headline, place_line, remedy, verify
+from agentsh.base.errors import UsageProblem
+from agentsh.base.text import clean
+from agentsh.stores.verify import Finding
+
+MAX_PLACES = 50
+"""Told of one session without `--json`, which tells all."""
+EVERY_S = 0.1
+
+EXIT_DAMAGED = 1
+
+
+def run(
+    sessions: list[str], *, everything: bool, incremental: bool, jobs: int | None, blobs: bool, as_json: bool
+) -> int:
+    """Print a line for each session; return 0 where all are whole, 1 where damage was found."""
+    homes = find_homes(Path.cwd(), os.environ)
+    if not sessions and not everything:
+        raise UsageProblem("which session?", hint="`agentsh verify ID`, or --all")
+    if sessions and everything:
+        raise UsageProblem("--all and an ID do not go together")
+    wanted = places(homes.read) if everything else list(dict.fromkeys(find(homes, text) for text in sessions))
+    bar = _Bar(sum(place.size for place in wanted))
+    damaged = count = 0
+    for place, found in verify(wanted, jobs=jobs, incremental=incremental, blobs=blobs, progress=bar.add):
+        bar.wipe()
+        count += 1
+        damaged += not found.ok
+        if as_json:
+            print(json.dumps(_as_json(place, found), ensure_ascii=False))
+        else:
+            _tell(place, found)
+    bar.wipe()
+    if everything and not as_json:
+        print(f"{count} sessions, {damaged} damaged" if count else "No sessions.")
+    return EXIT_DAMAGED if damaged else 0
+
+
+def _tell(place: Place, found: Finding) -> None:
+    print(clean(f"{place.id}  {headline(found)}"))
+    for damage in found.damages[:MAX_PLACES]:
+        print(clean(f"  {place_line(damage)}"))
+    if len(found.damages) > MAX_PLACES:
+        print(f"  … and {len(found.damages) - MAX_PLACES:,} more (--json tells all)")
+
+
+def _as_json(place: Place, found: Finding) -> dict[str, Any]:
+    return {
+        "id": place.id,
+        "home": str(place.home.root),
+        "ok": found.ok,
+        "events": found.records,
+        "last_seq": found.last_seq,
+        "bytes": found.bytes,
+        "checked_bytes": found.checked_bytes,
+        "damages": [damage._asdict() for damage in found.damages],
+        "remarks": list(found.remarks),
+        "torn_bytes": found.torn_bytes,
+        "problem": found.problem,
+        "newer": found.newer,
+        "pid": found.holder.pid if found.holder else None,
+        "do": remedy(found) or None,
+    }
+
+
+class _Bar:
+    """How far it is, on stderr, where that is a terminal and there is much to read."""
+
+    MUCH_BYTES = 50_000_000
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._done = 0
+        self._next_s = 0.0
+        self._shown = False
+        self._on = total > self.MUCH_BYTES and sys.stderr.isatty()
+
+    def add(self, size: int) -> None:
+        self._done += size
+        now = time.monotonic()
+        if self._on and now >= self._next_s:
+            self._next_s, self._shown = now + EVERY_S, True
+            share = min(self._done / self._total, 1.0)
+            bar = "█" * int(share * 30)
+            sys.stderr.write(f"\r\x1b[2Kverifying {bar:<30} {share:4.0%} of {self._total / 1e6:,.0f} MB")
+            sys.stderr.flush()
+
+    def wipe(self) -> None:
+        if self._shown:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
+            self._shown = False

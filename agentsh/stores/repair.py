@@ -1,0 +1,66 @@
+"""Repair of one session's files: under its lease, so that nobody writes meanwhile."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from agentsh import __version__
+from agentsh.base.errors import LogWriteFailed, SessionMissing, SessionReadOnly
+from agentsh.log.files import FileSystem, RealFiles
+from agentsh.log.lease import take
+from agentsh.log.repair import Plan, Repaired, Words, plan_repair, repair
+from agentsh.stores.verify import Verifier
+
+_READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+
+
+class Repairer:
+    """A session that is about to be repaired; made by `repairing`."""
+
+    def __init__(self, files: FileSystem, sessions_dir: str, session: str, words: Words) -> None:
+        self._files = files
+        self._root = sessions_dir
+        self._session = session
+        self._words = words
+
+    def plan(self) -> Plan | None:
+        """Return what would be done, or None where there is nothing to repair."""
+        directory = os.path.join(self._root, self._session)
+        (found,) = Verifier(self._root, None).check([self._session])
+        chains = tuple(damage for damage in found.damages if damage.kind == "chain")
+        return plan_repair(self._files, directory, self._session, self._words.epoch, more=chains)
+
+    def repair(self, plan: Plan) -> Repaired:
+        """Do it."""
+        directory = os.path.join(self._root, self._session)
+        by = f"agentsh {__version__}"
+        return repair(self._files, directory, self._session, plan, self._words, by=by)
+
+
+@contextmanager
+def repairing(
+    sessions_dir: str, session: str, words: Words, *, files: FileSystem | None = None
+) -> Iterator[Repairer]:
+    """Hold the lease of a session while it is repaired.
+
+    Raises:
+        SessionMissing: there is none.
+        SessionHeld: somebody has it open.
+        SessionReadOnly: it cannot be written here.
+        LogWriteFailed: the disk refused; the log is as it was, or repaired.
+        LogTooNew, LogError: it cannot be repaired.
+    """
+    disk = files or RealFiles()
+    try:
+        lease = take(disk, os.path.join(sessions_dir, session), session)
+        try:
+            yield Repairer(disk, sessions_dir, session, words)
+        finally:
+            lease.release()
+    except OSError as error:
+        if isinstance(error, FileNotFoundError):
+            raise SessionMissing(f"no session {session}") from error
+        if error.errno in _READ_ONLY:
+            raise SessionReadOnly(f"session {session} cannot be written: {error.strerror}") from error
+        raise LogWriteFailed(f"cannot repair session {session}: {error.strerror or error}") from error

@@ -1,0 +1,1 @@
+"""What people reported about tools of this kind, row by row: the field reports beside the design."""

@@ -1,0 +1,130 @@
+"""Field reports F: size and speed, as ratios within one run or as sizes."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentsh.app.catalog import Filter, read_summary, rows
+from agentsh.app.paths import Home, Homes
+from agentsh.log.spill import MAX_LINE_BYTES
+from agentsh.testing.server import ScriptedServer, call, reply
+from tests.app.homes import add, events, log_of, sid
+from tests.e2e.harness import of_type
+from tests.field.conftest import Case
+
+Serve = Callable[..., ScriptedServer]
+
+
+def peak_mb(*words: str, home: Path) -> float:
+    """Return the most memory that a command takes, in MB."""
+    code = (
+        "import resource, subprocess, sys\n"
+        "done = subprocess.run([sys.executable, '-m', 'agentsh', *sys.argv[1:]], stdout=subprocess.DEVNULL)\n"
+        "print(done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    out = subprocess.check_output(
+        [sys.executable, "-c", code, *words], env={**os.environ, "AGENTSH_HOME": str(home)}, text=True, timeout=60
+    )
+    returncode, size = map(int, out.split())
+    assert returncode == 0
+    return size / 1024 if sys.platform != "darwin" else size / 2**20
+
+
+def test_f107_f115_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
+    """F107 openai/codex#28866, F115 anthropics/claude-code#22204: a list or a check of a large log takes no more."""
+    small, large = tmp_path / "small", tmp_path / "large"
+    add(small, 1, 3)
+    log = add(large, 1, 1)
+    log.write_bytes(log_of(sid(1), events(sid(1), tmp_path, 12_000, words="word " * 400)))
+    assert log.stat().st_size > 25_000_000
+    for words in (["ls"], ["verify", "--all"]):
+        more = peak_mb(*words, home=large) - peak_mb(*words, home=small)
+        assert more < 20, f"{words}: {more:.0f} MB more for a log of {log.stat().st_size / 1e6:.0f} MB"
+
+
+def test_f108_f112_a_session_is_little_more_than_its_text(case: Case, serve: Serve) -> None:
+    """F108 openai/codex#38341 and F112 anthropics/claude-code#23373: 102 MB for 14 messages."""
+    texts = [f"answer {n} " + "some words of an answer " * 100 for n in range(3)]
+    serve(*[reply(text) for text in texts])
+    before = len(case.data)
+    for n in range(3):
+        assert case.shell.run("resume", case.id, f"question {n}", "-p").code == 0
+    places = [case.log.parent, case.shell.home / "blobs"]
+    size = sum(p.stat().st_size for place in places for p in place.rglob("*") if p.is_file()) - before
+    assert size < 3 * sum(map(len, texts)) + 15_000
+
+
+def test_f114_a_result_of_megabytes(case: Case, serve: Serve) -> None:
+    """F114 anthropics/claude-code#24118: a single 12 MB tool result stored inline. (Whole up to 10 MiB.)"""
+    command = "seq 1 1200000"
+    serve(reply(calls=[call("shell", {"command": command})]), reply("long"))
+    done = case.shell.run("resume", case.id, "count", "-p", "--mode", "yolo")
+    assert done.code == 0, done.err
+    assert max(map(len, case.log.read_bytes().splitlines(keepends=True))) <= MAX_LINE_BYTES
+    (result,) = of_type(case.shell.events(case.id), "tool_result")
+    assert result["output"]["bytes"] > 8_000_000, "the rest is in a blob"
+    assert case.shell.run("verify", case.id).code == 0
+
+
+def test_f116_no_event_for_each_piece_of_a_stream(case: Case, serve: Serve) -> None:
+    """F116 anthropics/claude-code#18905: 5 GB of progress records. Nothing is written one per tick."""
+    text = " ".join(f"word{n}" for n in range(4000))
+    serve(reply(text))
+    before = len(case.lines)
+    assert case.shell.run("resume", case.id, "talk", "-p").code == 0
+    found = case.shell.events(case.id)[before - 1 :]
+    assert of_type(found, "agent_message")[0]["finish"] == "stop"
+    assert len(found) < 40
+    assert len(case.log.read_bytes()) - len(case.data) < 4 * len(text) + 10_000
+
+
+@pytest.mark.timeout(120)
+def test_f111_f119_a_list_costs_what_is_shown(tmp_path: Path) -> None:
+    """F111 openai/codex#25430 and F119 vercel-labs/fx#886: 13,688 sessions listed in 4.1 s."""
+    for n in range(1500):
+        add(tmp_path, n, 10)
+    homes = Homes((Home(tmp_path, trusted=True),), Home(tmp_path, trusted=True))
+    first = rows(homes, Filter())
+    start = time.perf_counter()
+    again = rows(homes, Filter())
+    listed_s = time.perf_counter() - start
+    assert again == first
+    start = time.perf_counter()
+    opened = [read_summary(row.place) for row in rows(homes, Filter(limit=0))[:200]]
+    opened_s = (time.perf_counter() - start) / 200 * 1500
+    assert len(opened) == 200
+    assert listed_s < opened_s / 10
+
+
+def test_f113_opening_costs_little_beside_parsing(tmp_path: Path) -> None:
+    """F113 anthropics/claude-code#24457: 12 MB, and 20 minutes of CPU at resume."""
+    import asyncio
+
+    from agentsh.stores.blobs import FileBlobs
+    from agentsh.stores.jsonl import JsonlStore
+
+    log = add(tmp_path, 1, 1)
+    log.write_bytes(log_of(sid(1), events(sid(1), tmp_path, 6_000, words="word " * 300)))
+    assert log.stat().st_size > 12_000_000
+
+    async def opened() -> int:
+        found = await JsonlStore(tmp_path / "sessions", FileBlobs(tmp_path / "blobs")).open(sid(1))
+        await found.log.close()
+        return len(found.records)
+
+    def seconds(work: Callable[[], object]) -> float:
+        start = time.process_time()
+        work()
+        return time.process_time() - start
+
+    lines = log.read_bytes().splitlines()
+    ratios = [
+        seconds(lambda: asyncio.run(opened())) / seconds(lambda: list(map(json.loads, lines))) for _ in range(3)
+    ]
+    assert min(ratios) < 3
