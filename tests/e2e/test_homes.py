@@ -35,6 +35,8 @@ def test_init_makes_a_home_for_sessions_of_its_directory(shell: Shell, serve: Se
     again = shell.run("init", str(shell.cwd), also=OWN)
     assert "was a home already" in again.text
     assert config.read_text().endswith("# mine\n"), "what is there stays"
+    assert "not obeyed until `agentsh trust`" in again.text, "it could have come with a project"
+    assert shell.run("trust", str(shell.cwd), also=OWN).code == 0
     serve(reply("fine"))
     (shell.cwd / "src").mkdir()
     shell.cwd = shell.cwd / "src"
