@@ -12,7 +12,7 @@ async def to_the_end(work: "asyncio.Task[T]", *, pass_on: bool = False) -> T:
     pass_on: the cancellation goes on to the work, which may clean up and take its time; else the work is left alone.
 
     Raises:
-        asyncio.CancelledError: the caller was cancelled meanwhile, or the work was.
+        asyncio.CancelledError: the caller was cancelled meanwhile, whatever the work came to; or the work was.
         Exception: whatever the work raised.
     """
     cancelled = False
@@ -23,7 +23,8 @@ async def to_the_end(work: "asyncio.Task[T]", *, pass_on: bool = False) -> T:
             cancelled = True
             if pass_on:
                 work.cancel()
-    result = work.result()
     if cancelled:
+        if not work.cancelled():
+            work.exception()  # looked at, so that asyncio does not report it as lost
         raise asyncio.CancelledError
-    return result
+    return work.result()
