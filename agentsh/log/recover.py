@@ -47,6 +47,9 @@ def recover(files: FileSystem, directory: str, session: str, scan: LogScan, by: 
     segment, tail = scan.open_segment, scan.last
     told = tuple(d for d in scan.damages if not d.harmless)
     first_seq = scan.last_seq + 1
+    unproven = segment is None or tail is None or segment.supersedes is not None or tail.good_end == segment.head.start
+    if unproven:
+        _make_names_durable(files, directory)
     if segment is None or tail is None:
         last = scan.segments[-1] if scan.segments else None
         opened = _begin(files, directory, session, last, first_seq, by)
@@ -57,7 +60,7 @@ def recover(files: FileSystem, directory: str, session: str, scan: LogScan, by: 
     cut = tail.end - tail.good_end
     if cut:
         moved.append(_quarantine(files, directory, segment, tail))
-    fd, size = _put_in_order(files, os.path.join(directory, OPEN_NAME), tail)
+    fd, size = _put_in_order(files, os.path.join(directory, OPEN_NAME), tail, sync=unproven or not segment.head.intact)
     recovery = _recovery(cut, tail.needs_newline, moved, told)
     if segment.head.intact and segment.head.header is not None:
         return OpenSegment(fd, size, segment.head.salt, segment.ordinal, segment.head.header.first_seq), recovery
@@ -66,6 +69,18 @@ def recover(files: FileSystem, directory: str, session: str, scan: LogScan, by: 
     first = segment.head.header.first_seq if segment.head.header else segment.supersedes or first_seq
     close_segment(files, directory, segment.ordinal, first)
     return _begin(files, directory, session, segment, first_seq, by), recovery
+
+
+def _make_names_durable(files: FileSystem, directory: str) -> None:
+    """Sync the names of a session's files and its own, for whoever made them may have died first.
+
+    A record behind a header proves that this was done, as nothing is appended before; a rescue has its records from
+    the start.
+    """
+    if exists(files, os.path.join(directory, QUARANTINE)):
+        files.sync_dir(os.path.join(directory, QUARANTINE))
+    files.sync_dir(directory)
+    files.sync_dir(os.path.dirname(directory) or ".")
 
 
 def _recovery(cut: int, newline: bool, moved: list[str], damages: tuple[Damage, ...]) -> Recovery:
@@ -108,7 +123,13 @@ def _move_aside(files: FileSystem, directory: str, name: str) -> str:
     while kept in taken:
         n += 1
         kept = f"{name}.{n}"
-    files.rename(os.path.join(directory, name), os.path.join(place, kept))
+    path = os.path.join(directory, name)
+    fd = files.open(path, APPEND)
+    try:
+        files.sync(fd)
+    finally:
+        files.close(fd)
+    files.rename(path, os.path.join(place, kept))
     files.sync_dir(place)
     files.sync_dir(directory)
     return kept
@@ -123,20 +144,21 @@ def _quarantine(files: FileSystem, directory: str, segment: Segment, tail: Segme
     name = stem
     while name in taken:
         if _same(files, os.path.join(place, name), segment.fd, tail.good_end):
-            break  # an earlier opening came this far and no further
+            # An earlier opening came this far and no further. Its copy is not trusted: where a sync of it failed,
+            # the next one would say that all is well.
+            files.unlink(os.path.join(place, name))
+            break
         n += 1
         name = f"{stem}.{n}"
     path = os.path.join(place, name)
-    fd = files.open(path, APPEND if name in taken else CREATE)
+    fd = files.open(path, CREATE)
     try:
-        if name not in taken:
-            for chunk in chunks(files, segment.fd, tail.good_end):
-                write_all(files, fd, chunk)
+        for chunk in chunks(files, segment.fd, tail.good_end):
+            write_all(files, fd, chunk)
         files.sync(fd)
     except OSError:
         files.close(fd)
-        if name not in taken:
-            discard(files, path)
+        discard(files, path)
         raise
     files.close(fd)
     files.sync_dir(place)
@@ -153,8 +175,11 @@ def _same(files: FileSystem, path: str, fd: int, start: int) -> bool:
         files.close(kept)
 
 
-def _put_in_order(files: FileSystem, path: str, tail: SegmentScan) -> tuple[int, int]:
-    """Cut the file behind its last valid line, give that its LF, and return (descriptor to append with, size)."""
+def _put_in_order(files: FileSystem, path: str, tail: SegmentScan, *, sync: bool) -> tuple[int, int]:
+    """Cut the file behind its last valid line, give that its LF, and return (descriptor to append with, size).
+
+    sync: also where nothing was changed.
+    """
     fd = files.open(path, APPEND)
     size = tail.good_end
     try:
@@ -163,7 +188,7 @@ def _put_in_order(files: FileSystem, path: str, tail: SegmentScan) -> tuple[int,
         if tail.needs_newline:
             write_all(files, fd, b"\n")
             size += 1
-        if tail.end != size:
+        if sync or tail.end != size:
             files.sync(fd)
     except OSError:
         files.close(fd)
