@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 READ = os.O_RDONLY
 APPEND = os.O_WRONLY | os.O_APPEND
+WRITE = os.O_WRONLY
 CREATE = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
 LOCK_FILE = os.O_RDWR | os.O_CREAT
 
@@ -36,7 +37,7 @@ class FileSystem(Protocol):
     """
 
     def open(self, path: str, flags: int) -> int:
-        """Return a descriptor; flags: READ, APPEND, CREATE or LOCK_FILE."""
+        """Return a descriptor; flags: READ, APPEND, WRITE, CREATE or LOCK_FILE."""
         ...
 
     def close(self, fd: int) -> None:
@@ -49,6 +50,10 @@ class FileSystem(Protocol):
 
     def write(self, fd: int, data: bytes) -> int:
         """Write once and return how many bytes were taken, which may be fewer than given."""
+        ...
+
+    def rewrite(self, fd: int, data: bytes, offset: int) -> int:
+        """Write once over what is there, to a descriptor of WRITE, and return how many bytes were taken."""
         ...
 
     def truncate(self, fd: int, size: int) -> None:
@@ -127,6 +132,10 @@ class RealFiles:
     def write(self, fd: int, data: bytes) -> int:
         """Call write(2) once."""
         return os.write(fd, data)
+
+    def rewrite(self, fd: int, data: bytes, offset: int) -> int:
+        """Call pwrite(2) once; Linux would append to a descriptor of APPEND all the same."""
+        return os.pwrite(fd, data, offset)
 
     def truncate(self, fd: int, size: int) -> None:
         """Cut the file."""

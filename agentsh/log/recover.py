@@ -1,10 +1,12 @@
 """Puts the end of a log in order before the first append: quarantine, then cut. Idempotent; never loses a byte."""
 
+import errno
 import os
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from agentsh.log.chain import LogScan, Segment
-from agentsh.log.files import APPEND, CREATE, READ, FileSystem, make_dirs, write_all
+from agentsh.log.files import APPEND, CREATE, READ, WRITE, FileSystem, make_dirs, write_all
 from agentsh.log.scan import SegmentScan
 from agentsh.log.segment import (
     NEW_NAME,
@@ -15,60 +17,91 @@ from agentsh.log.segment import (
     discard,
     exists,
     file_sha256,
+    name_rescue,
     new_header,
+    write_rescue,
 )
 from agentsh.log.store import Damage, Recovery
 
 QUARANTINE = "quarantine"
+MAX_WRITTEN_AGAIN = 16 << 20
+"""Bytes; a writer that syncs never leaves so much unsynced, so that more comes from one that never did."""
 
 
 class OpenSegment(NamedTuple):
-    """The segment to append to. size: its bytes. salt: for its lines."""
+    """The segment to append to. size: its bytes. salt: for its lines.
+
+    doubt: why its unsynced lines must not be trusted to a sync of this file, or None.
+    """
 
     fd: int
     size: int
     salt: int
     ordinal: int
     first_seq: int
+    doubt: OSError | None = None
 
 
-def recover(files: FileSystem, directory: str, session: str, scan: LogScan, by: str) -> tuple[OpenSegment, Recovery]:
+def recover(
+    files: FileSystem,
+    directory: str,
+    session: str,
+    scan: LogScan,
+    by: str,
+    unsynced: Sequence[tuple[int, bytes]] = (),
+) -> tuple[OpenSegment, Recovery]:
     """Repair the tail of a log that was scanned to its end, and return the segment to append to.
 
     The caller holds the lease. by: program and version, for a header where a new segment has to begin.
+    unsynced: the last records (seq, line), of which no line says that they are durable.
 
     Raises:
         OSError: the disk refused; nothing is lost, and another try goes on from there.
     """
-    moved: list[str] = []
-    new = os.path.join(directory, NEW_NAME)
-    if exists(files, new):  # a rescue that did not come to its end
-        moved.append(_move_aside(files, directory, NEW_NAME))
+    moved = _half_a_rescue(files, directory)
     segment, tail = scan.open_segment, scan.last
     told = tuple(d for d in scan.damages if not d.harmless)
     first_seq = scan.last_seq + 1
-    unproven = segment is None or tail is None or segment.supersedes is not None or tail.good_end == segment.head.start
+    unproven = (
+        segment is None or tail is None or segment.supersedes is not None or tail.good_end == segment.head.start
+    )
     if unproven:
         _make_names_durable(files, directory)
     if segment is None or tail is None:
         last = scan.segments[-1] if scan.segments else None
-        opened = _begin(files, directory, session, last, first_seq, by)
+        opened = _begin(files, directory, session, last, first_seq, by, unsynced)
         return opened, _recovery(0, False, moved, told)
     if segment.head.salt is None:
-        opened, size = _replace(files, directory, session, scan, by, moved)
+        opened, size = _replace(files, directory, session, scan, by, moved, unsynced)
         return opened, _recovery(size, False, moved, told)
     cut = tail.end - tail.good_end
     if cut:
-        moved.append(_quarantine(files, directory, segment, tail))
-    fd, size = _put_in_order(files, os.path.join(directory, OPEN_NAME), tail, sync=unproven or not segment.head.intact)
+        moved.append(_keep(files, directory, f"{segment.ordinal:06}.{tail.good_end:012}", segment.fd, tail.good_end))
+    fd, size = _put_in_order(
+        files, os.path.join(directory, OPEN_NAME), tail, sync=unproven or not segment.head.intact
+    )
     recovery = _recovery(cut, tail.needs_newline, moved, told)
     if segment.head.intact and segment.head.header is not None:
-        return OpenSegment(fd, size, segment.head.salt, segment.ordinal, segment.head.header.first_seq), recovery
+        doubt = _write_again(files, os.path.join(directory, OPEN_NAME), segment, size, unsynced, scan)
+        return OpenSegment(
+            fd, size, segment.head.salt, segment.ordinal, segment.head.header.first_seq, doubt
+        ), recovery
     # Readers can do without the header, but new lines deserve a good one: the damaged segment is closed as it is.
     files.close(fd)
     first = segment.head.header.first_seq if segment.head.header else segment.supersedes or first_seq
     close_segment(files, directory, segment.ordinal, first)
-    return _begin(files, directory, session, segment, first_seq, by), recovery
+    return _begin(files, directory, session, segment, first_seq, by, unsynced), recovery
+
+
+def _half_a_rescue(files: FileSystem, directory: str) -> list[str]:
+    """Move a rescue that came to no end aside; return its name in quarantine, if there was anything in it."""
+    path = os.path.join(directory, NEW_NAME)
+    if not exists(files, path):
+        return []
+    if files.stat(path).size:
+        return [_move_aside(files, directory, NEW_NAME)]
+    discard(files, path)
+    return []
 
 
 def _make_names_durable(files: FileSystem, directory: str) -> None:
@@ -77,8 +110,6 @@ def _make_names_durable(files: FileSystem, directory: str) -> None:
     A record behind a header proves that this was done, as nothing is appended before; a rescue has its records from
     the start.
     """
-    if exists(files, os.path.join(directory, QUARANTINE)):
-        files.sync_dir(os.path.join(directory, QUARANTINE))
     files.sync_dir(directory)
     files.sync_dir(os.path.dirname(directory) or ".")
 
@@ -88,22 +119,37 @@ def _recovery(cut: int, newline: bool, moved: list[str], damages: tuple[Damage, 
 
 
 def _begin(
-    files: FileSystem, directory: str, session: str, last: Segment | None, first_seq: int, by: str
-) -> OpenSegment:
-    """Begin the segment behind `last`, which has its closed name by now."""
+    files: FileSystem, directory: str, session: str, last: Segment | None, first_seq: int, by: str,
+    unsynced: Sequence[tuple[int, bytes]],
+) -> OpenSegment:  # fmt: skip
+    """Begin the segment behind `last`, which has its closed name by now.
+
+    Lines of that one that may not be durable move into the new one, a rescue then: nobody syncs closed segments.
+    """
     closed = [
         name for name in files.listdir(directory) if last is not None and name.startswith(f"{last.ordinal:06}-")
     ]
     before = file_sha256(files, os.path.join(directory, closed[0])) if closed else None
     ordinal = last.ordinal + 1 if last is not None else 0
+    if unsynced:
+        first_seq = unsynced[0][0]
+        header = new_header(session, ordinal=ordinal, first_seq=first_seq, by=by, rescue=True, prev_sha256=before)
+        fd, size = write_rescue(files, directory, header, [line for _, line in unsynced])
+        try:
+            name_rescue(files, directory)
+        except OSError:
+            files.close(fd)
+            raise
+        return OpenSegment(fd, size, header.salt, ordinal, first_seq)
     header = new_header(session, ordinal=ordinal, first_seq=first_seq, by=by, prev_sha256=before)
     fd = begin_segment(files, directory, header)
     return OpenSegment(fd, len(header.raw), header.salt, ordinal, first_seq)
 
 
 def _replace(
-    files: FileSystem, directory: str, session: str, scan: LogScan, by: str, moved: list[str]
-) -> tuple[OpenSegment, int]:
+    files: FileSystem, directory: str, session: str, scan: LogScan, by: str, moved: list[str],
+    unsynced: Sequence[tuple[int, bytes]],
+) -> tuple[OpenSegment, int]:  # fmt: skip
     """Move an open segment aside whose creation was cut short: nothing in it can have been acknowledged."""
     path = os.path.join(directory, OPEN_NAME)
     size = files.stat(path).size
@@ -112,38 +158,29 @@ def _replace(
     else:
         discard(files, path)
     last = scan.segments[-2] if len(scan.segments) > 1 else None
-    return _begin(files, directory, session, last, scan.last_seq + 1, by), size
+    return _begin(files, directory, session, last, scan.last_seq + 1, by, unsynced), size
 
 
 def _move_aside(files: FileSystem, directory: str, name: str) -> str:
     """Move a whole file to quarantine, durably, and return its name there."""
-    place = os.path.join(directory, QUARANTINE)
-    make_dirs(files, place)
-    taken, kept, n = set(files.listdir(place)), name, 0
-    while kept in taken:
-        n += 1
-        kept = f"{name}.{n}"
     path = os.path.join(directory, name)
-    fd = files.open(path, APPEND)
+    fd = files.open(path, READ)
     try:
-        files.sync(fd)
+        kept = _keep(files, directory, name, fd, 0)
     finally:
         files.close(fd)
-    files.rename(path, os.path.join(place, kept))
-    files.sync_dir(place)
+    files.unlink(path)
     files.sync_dir(directory)
     return kept
 
 
-def _quarantine(files: FileSystem, directory: str, segment: Segment, tail: SegmentScan) -> str:
-    """Copy the bytes behind the last valid line to a file of their own, durably, and return its name."""
+def _keep(files: FileSystem, directory: str, stem: str, source: int, start: int) -> str:
+    """Copy the bytes of an open file from `start` on to a file in quarantine, durably, and return its name."""
     place = os.path.join(directory, QUARANTINE)
     make_dirs(files, place)
-    stem, n = f"{segment.ordinal:06}.{tail.good_end:012}", 0
-    taken = set(files.listdir(place))
-    name = stem
+    taken, name, n = set(files.listdir(place)), stem, 0
     while name in taken:
-        if _same(files, os.path.join(place, name), segment.fd, tail.good_end):
+        if _same(files, os.path.join(place, name), source, start):
             # An earlier opening came this far and no further. Its copy is not trusted: where a sync of it failed,
             # the next one would say that all is well.
             files.unlink(os.path.join(place, name))
@@ -153,7 +190,7 @@ def _quarantine(files: FileSystem, directory: str, segment: Segment, tail: Segme
     path = os.path.join(place, name)
     fd = files.open(path, CREATE)
     try:
-        for chunk in chunks(files, segment.fd, tail.good_end):
+        for chunk in chunks(files, source, start):
             write_all(files, fd, chunk)
         files.sync(fd)
     except OSError:
@@ -194,3 +231,31 @@ def _put_in_order(files: FileSystem, path: str, tail: SegmentScan, *, sync: bool
         files.close(fd)
         raise
     return fd, size
+
+
+def _write_again(
+    files: FileSystem, path: str, segment: Segment, size: int, unsynced: Sequence[tuple[int, bytes]], scan: LogScan
+) -> OSError | None:
+    """Write the unsynced end of a segment over itself, the same bytes; return why that failed, or None.
+
+    Where a sync failed and its process died, the kernel shows lines that are not on the disk and takes them for
+    clean: the next sync would say that all is well (Rebello et al., ATC 2020). Written again they are not clean.
+    """
+    length = sum(len(line) for _, line in unsynced)
+    if not 0 < length <= MAX_WRITTEN_AGAIN:
+        return None
+    at = size - length
+    if at < segment.head.start or scan.damages:
+        at = segment.head.start  # what lies between the lines is not known here
+    try:
+        fd = files.open(path, WRITE)
+        try:
+            for chunk in chunks(files, segment.fd, at, size):
+                if files.rewrite(fd, chunk, at) != len(chunk):
+                    raise OSError(errno.EIO, os.strerror(errno.EIO))
+                at += len(chunk)
+        finally:
+            files.close(fd)
+    except OSError as error:
+        return error
+    return None

@@ -98,7 +98,9 @@ def survivors(base: bytes, writes: Sequence[_Write | _Cut], dice: Random) -> byt
     if how == "prefix":
         n = dice.randrange(len(writes))
         last = writes[n]
-        part = [last._replace(data=last.data[: dice.randrange(len(last.data) + 1)])] if isinstance(last, _Write) else []
+        part = (
+            [last._replace(data=last.data[: dice.randrange(len(last.data) + 1)])] if isinstance(last, _Write) else []
+        )
         return bytes(applied(base, [*writes[:n], *part]))
     if how == "some":
         return bytes(applied(base, [write for write in writes if dice.random() < 0.5]))
@@ -247,6 +249,13 @@ class SimDisk:
         write = _Write(0 if flags == LOCK_FILE else len(inode.data), bytes(data))
         inode.writes.append(write)
         inode.data[write.offset : write.offset + len(data)] = data
+        return len(data)
+
+    def rewrite(self, fd: int, data: bytes, offset: int) -> int:
+        """Write over what is there."""
+        inode = self._fds[fd].inode
+        inode.writes.append(_Write(offset, bytes(data)))
+        inode.data[offset : offset + len(data)] = data
         return len(data)
 
     def truncate(self, fd: int, size: int) -> None:

@@ -323,4 +323,3 @@ def laboratory(first_seed: int, cuts: int, options: Options | None = None, *, en
         figures.runs += 1
         seed += 1
     return figures
-

@@ -1,7 +1,6 @@
 """What a log has promised so far, and whether what is found after a crash keeps it."""
 
 import json
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -56,11 +55,9 @@ class Ledger:
 
     def rotted(self, data: bytes, offset: int) -> None:
         """Take note that a byte of a segment was changed: its line may go, and no other."""
-        start = data.rfind(b"\n", 0, offset) + 1
-        found = _SEQ.match(data, start)
-        if found is not None:
-            self.gone.add(int(found[1]))
-        elif start == 0:
+        start, end = data.rfind(b"\n", 0, offset) + 1, data.find(b"\n", offset) + 1 or len(data)
+        self.gone.update(int(seq) for seq in _SEQ.findall(data[start:end]))  # several, where a cut has glued them
+        if start == 0:
             self.header = b""
 
     # The checks.
@@ -80,7 +77,9 @@ class Ledger:
             if seq in found:
                 self._is_right(found[seq], blobs, sure=seq <= promised)
             elif seq <= promised and seq not in self.gone:
-                raise Violation(f"record {seq} of {promised} promised ones is lost; found {len(seqs)} up to {seqs[-1:]}")
+                raise Violation(
+                    f"record {seq} of {promised} promised ones is lost; found {len(seqs)} up to {seqs[-1:]}"
+                )
             else:
                 self.gone.add(seq)
         self.last = seqs[-1] if seqs else 0
@@ -110,7 +109,7 @@ class Ledger:
             if quarantine.get(name) != data:
                 raise Violation(f"{name} was kept, and is there no more")
         old = before.get(OPEN_NAME, b"")
-        removed = old[max((len(os.path.commonprefix([old, data])) for data in segments), default=0) :]
+        removed = old[max((_shared(old, data) for data in segments), default=0) :]
         if removed and removed not in quarantine.values() and old not in quarantine.values():
             raise Violation(f"{len(removed)} bytes were cut off and not kept")
         for name in (f"quarantine/{name}" for name in recovery.quarantined):
@@ -120,6 +119,13 @@ class Ledger:
         if self.header and not any(data.startswith(self.header) for data in segments):
             raise Violation("the header of a segment that was ready is lost")
         self.header = after.get(OPEN_NAME, b"").partition(b"\n")[0] + b"\n"
+
+
+def _shared(one: bytes, other: bytes) -> int:
+    """Return how many first bytes are the same."""
+    if one == other[: len(one)]:
+        return len(one)
+    return next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), len(other))
 
 
 def draft(text: str) -> Draft:

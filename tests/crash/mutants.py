@@ -109,7 +109,6 @@ class CutsAtTheFirst(SegmentScan):
             self.good_end, self.tail, self._unended = end.offset, end._replace(bytes=self.end - end.offset), -1
 
 
-
 class Mutant(NamedTuple):
     """name: what is broken. options: how it is run. cuts: within how many it must be caught."""
 
@@ -122,15 +121,15 @@ def _port(name: str, machine: Callable[..., Machine], *, faults: float = 0.0, cu
     return Mutant(name, Options(machine=machine, faults=faults), cuts)
 
 
-def _code(
-    name: str, *patches: Callable[[], Any], faults: float = 0.0, rot: float = 0.3, cuts: int = 400
-) -> Mutant:
+def _code(name: str, *patches: Callable[[], Any], faults: float = 0.0, rot: float = 0.3, cuts: int = 400) -> Mutant:
     return Mutant(name, Options(patches=patches, faults=faults, rot=rot), cuts)
 
 
 MUTANTS = (
     _port("no directory sync", NoDirectorySync),
-    _code("names of a killed process trusted", lambda: patch("agentsh.log.recover._make_names_durable", lambda *_: None)),
+    _code(
+        "names of a killed process trusted", lambda: patch("agentsh.log.recover._make_names_durable", lambda *_: None)
+    ),
     _code(
         "directories of a killed process trusted",
         lambda: patch("agentsh.log.recover.make_dirs", _make_dirs_and_trust),
@@ -144,6 +143,8 @@ MUTANTS = (
     _port("rescue segment without its sync", NoRescueSync, faults=1.0, cuts=2_000),
     _port("blob named before it is durable", NoBlobSync, cuts=1_000),
     _port("quarantine without sync", NoQuarantine, cuts=1_000),
-    _code("recovery cuts at the first bad line", lambda: patch("agentsh.log.chain.SegmentScan", CutsAtTheFirst), rot=1.0),
+    _code(
+        "recovery cuts at the first bad line", lambda: patch("agentsh.log.chain.SegmentScan", CutsAtTheFirst), rot=1.0
+    ),
     _port("lease ignored", NoLease),
 )
