@@ -129,7 +129,7 @@ class Run:
                 ledger = self.dice.choices(self.ledgers, (4, 1))[0]
                 log = logs.get(ledger.session)
                 if log is None:
-                    log = self._begin(store, ledger)
+                    log = self._begin(store, ledger, forgotten=plan.evict and machine.failed > 0)
                     if log is None:
                         continue
                     logs[ledger.session] = log
@@ -144,13 +144,13 @@ class Run:
             self.figures.failures += machine.failed
             self.figures.rescues += machine.rescues
 
-    def _begin(self, store: JsonlStore, ledger: Ledger) -> OpenLog | None:
+    def _begin(self, store: JsonlStore, ledger: Ledger, *, forgotten: bool) -> OpenLog | None:
         log: OpenLog
         self.untouched_since_cut.discard(ledger.session)
         try:
             if ledger.session in store.sessions():
                 opened = now(store.open(ledger.session))
-                ledger.check(list(opened.records), self._blobs(), power_cut=False)
+                ledger.check(list(opened.records), self._blobs(), power_cut=forgotten)
                 log = opened.log
             elif ledger.created and self.calm:
                 raise Violation("a session that was created is not listed")
