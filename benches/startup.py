@@ -16,7 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agentsh.base.ids import CROCKFORD
+from agentsh.log.files import RealFiles
 from agentsh.log.frame import encode_event, encode_header
+from agentsh.log.lease import take
 from agentsh.log.record import Draft
 from agentsh.testing.server import ScriptedServer, call, forever, reply
 
@@ -47,12 +49,12 @@ def fill(home: Path) -> None:
         (place / "events.jsonl").write_bytes(header.raw + b"".join(lines))
 
 
-def one(argv: list[str], env: dict[str, str], cwd: Path) -> float:
-    """Return the seconds of one run."""
+def one(argv: list[str], env: dict[str, str], cwd: Path, code: int = 0) -> float:
+    """Return the seconds of one run, which must end with `code`."""
     start = time.perf_counter()
     done = subprocess.run(argv, env=env, cwd=cwd, capture_output=True, check=False)
     seconds = time.perf_counter() - start
-    if done.returncode:
+    if done.returncode != code:
         sys.exit(f"{argv} failed: {done.stderr.decode()}")
     return seconds
 
@@ -79,13 +81,22 @@ def main(rounds: int) -> None:
         turn_env = {**env, "AGENTSH_HOME": str(place / "other")}
         agentsh, python = str(BIN / "agentsh"), sys.executable
 
-        def run(*argv: str, env: dict[str, str] = env) -> Callable[[], float]:
-            return lambda: one(list(argv), env, place / "cwd")
+        def run(*argv: str, env: dict[str, str] = env, code: int = 0) -> Callable[[], float]:
+            return lambda: one(list(argv), env, place / "cwd", code)
+
+        held = sorted(p.name for p in (home / "sessions").iterdir())[0]
+        lease = take(RealFiles(), str(home / "sessions" / held), held)
 
         turn = (agentsh, "new", "go", "-p", "--json", "--model", "m", "--mode", "yolo", "--empty")
         rows = [
             ("`--version` / `python -c pass`", 3.0, run(agentsh, "--version"), run(python, "-c", "pass")),
             ("`ls`, 1,000 sessions / `import typer`", 1.2, run(agentsh, "ls"), run(python, "-c", "import typer")),
+            (
+                "`resume` of a session that is held, 1,000 sessions / `import typer`",
+                1.2,
+                run(agentsh, "resume", held, "go on", "-p", code=4),
+                run(python, "-c", "import typer"),
+            ),
             (
                 "a headless turn with a tool call / `import AsyncOpenAI`",
                 2.0,
@@ -97,6 +108,7 @@ def main(rounds: int) -> None:
         for name, limit, a, b in rows:
             ours, theirs, ratio = pair(a, b, rounds)
             print(f"| {name} | {ours * 1000:.0f} | {theirs * 1000:.0f} | {ratio:.2f} | {limit} |", flush=True)
+        lease.release()
         peak = peak_mib(list(turn), turn_env, place / "cwd")
         print(f"| memory of that turn, MiB | {peak:.0f} | | | 100 |")
         print(f"| first request, bytes | {len(server.requests[0].body):,} | | | 8,000 |")

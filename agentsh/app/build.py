@@ -21,12 +21,13 @@ from agentsh.app.texts import BlobTexts
 from agentsh.app.wiring import TOOLS, WIRES, load
 from agentsh.base.clock import Clock, SystemClock
 from agentsh.base.errors import AgentshError, LogError, WorkspaceError
+from agentsh.base.waiting import to_the_end
 from agentsh.context.state import SessionState
 from agentsh.context.system_prompt import system_prompt
 from agentsh.engine.bus import Bus
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
-from agentsh.engine.open import Writer, begin, past, reopen
+from agentsh.engine.open import Writer, begin, past, renew_environment, reopen
 from agentsh.engine.session import Chosen, Parts, Session
 from agentsh.engine.step import ModelStep, Price, StepSettings
 from agentsh.engine.tool_runner import ToolRunner
@@ -34,9 +35,9 @@ from agentsh.engine.turn import Limits, Turn
 from agentsh.events.base import BlobRef
 from agentsh.events.event import Event
 from agentsh.events.session import EnvironmentChanged, Mode, SessionInit, WorkspaceMoved, WorkspaceOrigin
-from agentsh.log.spill import reference
 from agentsh.log.lease import LOCK_NAME
 from agentsh.log.segment import OPEN_NAME
+from agentsh.log.spill import reference
 from agentsh.log.store import BlobStore, OpenLog
 from agentsh.ports.approver import Approver
 from agentsh.ports.hook import Hook
@@ -110,18 +111,21 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
 
     Where that fails before there is a first event, nothing of it stays: no log, and no workspace that was made.
     """
-    log: OpenLog | None = None
     journal: Journal | None = None
+    store = event_store(plan.home, durability=plan.settings.log.durability)
+    creating = asyncio.create_task(store.create(session, by=BY))
     try:
-        log = await event_store(plan.home, durability=plan.settings.log.durability).create(session, by=BY)
+        log = await to_the_end(creating)  # a cancellation waits: what is being made has to be known
         blobs, in_place = blob_store(plan.home), provisioned.kind == "in-place"
         assembled = _Assembly(plan, log, SessionState(), blobs, provisioned.path, in_place=in_place)
         journal = assembled.journal
         init = _birth(session, plan.choice, provisioned, cwd, mode)
-        await begin(journal, init, _environment(blobs, assembled.tools, plan.choice, provisioned))
+        environment = _environment(blobs, assembled.tools, plan.choice, provisioned.path, init.workspace)
+        await begin(journal, init, environment)
     except BaseException:
+        made = None if creating.cancelled() or creating.exception() else creating.result()
         with suppress(AgentshError):  # the first failure is the one to tell
-            await _take_back(plan.home, session, provisioned, log, journal)
+            await _take_back(plan.home, session, provisioned, made, journal)
         raise
     return Running(assembled.session, session, plan.home, (), assembled.workspace)
 
@@ -157,11 +161,14 @@ def _birth(session: str, choice: Choice, provisioned: "Provisioned", cwd: Path, 
 
 
 def _environment(
-    blobs: BlobStore, offered: Mapping[str, Tool], choice: Choice, provisioned: "Provisioned"
+    blobs: BlobStore, offered: Mapping[str, Tool], choice: Choice, root: Path, origin: WorkspaceOrigin | None
 ) -> EnvironmentChanged:
-    made_of = f" (a copy of {provisioned.origin})" if provisioned.kind == "copy" else f" ({provisioned.kind})"
+    """Return what requests start with, as of today. origin: None where the log has lost it."""
+    made_of = ""
+    if origin is not None:
+        made_of = f" (a copy of {origin.origin})" if origin.kind == "copy" else f" ({origin.kind})"
     prompt = system_prompt(
-        workspace=str(provisioned.path) + made_of,
+        workspace=str(root) + made_of,
         system=f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         date=f"{SystemClock().now():%Y-%m-%d}",
     )
@@ -220,9 +227,15 @@ async def resume_session(
             )
         plan = await plan_for(state)
         in_place = state.workspace is not None and state.workspace.kind == "in-place"
-        assembled = _Assembly(plan, opened.log, state, blob_store(home), root, in_place=in_place)
+        blobs = blob_store(home)
+        assembled = _Assembly(plan, opened.log, state, blobs, root, in_place=in_place)
         show(events)
         await reopen(assembled.journal, opened.recovery, Writer(__version__, socket.gethostname(), os.getpid()))
+        await renew_environment(
+            assembled.journal,
+            BlobTexts(blobs),
+            lambda: _environment(blobs, assembled.tools, plan.choice, root, state.workspace),
+        )
         if directory is not None and str(root) != state.workspace_path:
             await assembled.journal.record(WorkspaceMoved(path=str(root), reason="--dir"), durable=True)
         await assembled.session.record_model(plan.choice.model, plan.choice.request())

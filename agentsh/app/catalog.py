@@ -5,17 +5,21 @@ The logs are the truth; the index only saves reading them again. Loads no pydant
 
 import json
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from agentsh.app.paths import Home, Homes
 from agentsh.app.stores import event_store
-from agentsh.base.errors import AgentshError, SessionAmbiguous, SessionHeld, SessionMissing
+from agentsh.base.errors import AgentshError, SessionAmbiguous, SessionHeld, SessionMissing, SessionReadOnly
 from agentsh.base.ids import is_session_id, matching_ids
 from agentsh.events.summary import VERSION, summarise
 from agentsh.log.files import RealFiles
 from agentsh.log.lease import holder_of
 from agentsh.log.store import Holder
+
+LOG_NAME = "events.jsonl"
+"""The segment that is written: `log.segment.OPEN_NAME`, whose module loads hashlib, which `ls` does without."""
 
 
 class Place(NamedTuple):
@@ -70,12 +74,12 @@ def _places(home: Home) -> Iterator[Place]:
             if not is_session_id(entry.name):
                 continue
             try:
-                stat = os.lstat(f"{entry.path}/events.jsonl")  # a link is not followed by who reads it either
+                found = os.lstat(f"{entry.path}/{LOG_NAME}")  # a link is not followed by who reads it either
             except OSError:
                 yield Place(home, entry.name, 0, 0, "")
                 continue
-            stamp = f"{VERSION}:{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ino}"
-            yield Place(home, entry.name, stat.st_mtime_ns, stat.st_size, stamp)
+            stamp = f"{VERSION}:{found.st_size}:{found.st_mtime_ns}:{found.st_ino}"
+            yield Place(home, entry.name, found.st_mtime_ns, found.st_size, stamp)
 
 
 def rows(homes: Homes, wanted: Filter) -> list[Row]:
@@ -159,6 +163,7 @@ def _load(text: str) -> dict[str, Any] | None:
 def read_summary(place: Place) -> dict[str, Any]:
     """Return the summary of a session from its log. One that does not open gives an empty one with a `problem`."""
     try:
+        check_plain(place)
         store = event_store(place.home)
         summary = summarise(store.read(place.id))
         # A torn tail is not damage: it is put right at the next opening, or a writer is about to finish it.
@@ -168,6 +173,20 @@ def read_summary(place: Place) -> dict[str, Any]:
         summary["damages"] = 1
         summary["problem"] = error.message if isinstance(error, AgentshError) else error.strerror or str(error)
     return summary
+
+
+def check_plain(place: Place) -> None:
+    """Raise for a log that is no plain file: opening a named pipe would wait for ever.
+
+    Raises:
+        SessionReadOnly: it is a link, a directory, or stranger things.
+    """
+    try:
+        mode = os.lstat(place.home.sessions / place.id / LOG_NAME).st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode):
+        raise SessionReadOnly(f"the log of session {place.id} is no plain file")
 
 
 def find(homes: Homes, text: str | None, *, last: bool = False) -> Place:

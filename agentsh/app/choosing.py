@@ -14,16 +14,23 @@ from agentsh.context.state import SessionState
 from agentsh.models.local_servers import USUAL, LocalServer, find_local_servers
 from agentsh.models.openai_errors import is_loopback
 
-NO_MODEL = """\
-no model is configured. One of these:
-  export OPENAI_API_KEY=…     (and OPENAI_BASE_URL, AGENTSH_MODEL for another provider)
-  start a local server        (Ollama, LM Studio, llama.cpp and vLLM are found on their usual ports)
-  agentsh new --model demo    (offline and scripted: to look around without a key)"""
-
 AGAIN_S = 1.0
 """How long a server is waited for that was there before; where nobody listens that is known at once."""
 
 Ports = Sequence[tuple[str, int]]
+
+
+class NoModel(UsageProblem):
+    """Nothing is configured, and nothing was found. ways: what to do, a line each."""
+
+    ways = (
+        "export OPENAI_API_KEY=…     (and OPENAI_BASE_URL, AGENTSH_MODEL for another provider)",
+        "start a local server        (Ollama, LM Studio, llama.cpp and vLLM are found on their usual ports)",
+        "agentsh new --model demo    (offline and scripted: to look around without a key)",
+    )
+
+    def __init__(self) -> None:
+        super().__init__("no model is configured. One of these:")
 
 
 class Pick(NamedTuple):
@@ -39,7 +46,7 @@ async def for_new(settings: Settings, env: Mapping[str, str], name: str | None, 
     usual: where local servers are looked for.
 
     Raises:
-        UsageProblem: nothing is configured, and no server was found.
+        NoModel: nothing is configured, and no server was found.
         ModelKeyMissing: its provider needs a key.
     """
     wanted = name or settings.model
@@ -50,7 +57,7 @@ async def for_new(settings: Settings, env: Mapping[str, str], name: str | None, 
             model = wanted or server.models[0]
             return Pick(_at(settings, server, model), f"using {model} of {server.name} at {server.base_url}")
         if wanted is None:
-            raise UsageProblem(NO_MODEL)
+            raise NoModel
     return Pick(_with_key(settings, choose_model(settings, env, wanted)))
 
 
@@ -81,7 +88,7 @@ async def for_resume(
     if found_by_itself and isinstance(was, str) and is_loopback(was):
         return await _found_again(settings, str(model), was, usual)
     if model is None and not reaches_somewhere(env):
-        raise UsageProblem(NO_MODEL)
+        raise NoModel
     choice = choose_model(settings, env, model)
     if "host" not in recorded or choice.host in (was, None):
         return Pick(_with_key(settings, choice))
@@ -154,4 +161,3 @@ def _talked(was: object) -> str:
 
 def _moved(choice: Choice, was: object) -> str:
     return f"{choice.model} is at {choice.host} now; this session {_talked(was)} before"
-

@@ -60,14 +60,22 @@ def user_home(env: Mapping[str, str]) -> Path:
     return Path(env.get("HOME") or os.path.expanduser("~")) / ".agentsh"
 
 
-def find_homes(cwd: Path, env: Mapping[str, str]) -> Homes:
-    """Return the homes for a command that is run in `cwd`. Creates nothing."""
+def here() -> Path | None:
+    """Return the current directory, or None where it was deleted under us."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
+
+
+def find_homes(cwd: Path | None, env: Mapping[str, str]) -> Homes:
+    """Return the homes for a command that is run in `cwd`, which may be gone. Creates nothing."""
     named = env.get("AGENTSH_HOME")
     if named:
         home = Home(Path(named).expanduser().absolute(), trusted=True)
         return Homes((home,), home)
     own = Home(user_home(env), trusted=True)
-    found = _walk_up(cwd)
+    found = None if cwd is None else _walk_up(cwd)
     if found is None or found == own.root:
         return Homes((own,), own)
     from agentsh.app.trust import is_trusted

@@ -4,6 +4,7 @@ Only files of trusted homes get here (see paths). Later sources win: ~/.agentsh/
 AGENTSH_MODEL and OPENAI_* variables, then the options of the command.
 """
 
+import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,6 +27,19 @@ def _wire(name: str) -> str:
     if name not in WIRES:
         raise ValueError(f"there is no wire {name!r}, only {', '.join(WIRES)}")
     return name
+
+
+RESERVED = frozenset({"model", "messages", "tools", "stream", "stream_options", "api_key", "authorization"})
+
+
+def _json(options: dict[str, Any]) -> dict[str, Any]:
+    try:
+        json.dumps(options, allow_nan=False)
+    except (ValueError, TypeError):
+        raise ValueError("it holds something that JSON has no form for, such as nan or a date") from None
+    if taken := RESERVED & set(options):
+        raise ValueError(f"{min(taken)!r} is not an option: agentsh sets it, or it must not get into the log")
+    return options
 
 
 class _Section(BaseModel):
@@ -53,7 +67,7 @@ class Profile(_Section):
     api_key_env: str | None = None
     context_window: int | None = Field(default=None, ge=1000)
     timeout_s: float = Field(default=120.0, gt=0)
-    options: dict[str, Any] = {}
+    options: Annotated[dict[str, Any], AfterValidator(_json)] = {}
     price: PriceSettings | None = None
 
 

@@ -1,17 +1,26 @@
 """Where `agentsh` starts: the hot commands are answered here, before any framework is imported (ADR 0002)."""
 
+import os
+import signal
 import sys
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    # Until `guarded` takes over, Ctrl-C ends the process as it ends any other: without a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _fill_closed_streams()
     argv = sys.argv[1:]
     if argv == ["--version"]:
         from agentsh import __version__
 
         print(f"agentsh {__version__}")
         return
-    code = _ls(argv[1:]) if argv[:1] == ["ls"] else None
+    code: int | None = None
+    if argv[:1] == ["ls"]:
+        code = _ls(argv[1:])
+    elif argv[:1] == ["resume"]:
+        code = _held(argv[1:])
     if code is None:
         from agentsh.cli.main import run
 
@@ -26,3 +35,25 @@ def _ls(argv: list[str]) -> int | None:
 
     values = hot.parse(ls.COMMAND, argv)
     return None if values is None else guarded(lambda: ls.run(values))
+
+
+def _held(argv: list[str]) -> int | None:
+    """Return the exit code where another process has the session to resume, else None."""
+    from agentsh.base.errors import SessionHeld
+    from agentsh.cli.guard import complain
+    from agentsh.cli.held import refuse_at_once
+
+    try:
+        refuse_at_once(argv)
+    except SessionHeld as held:
+        complain(held)
+        return held.exit_code
+    return None
+
+
+def _fill_closed_streams() -> None:
+    """Put /dev/null where a caller closed a standard stream: else the next file, a log, would get its number."""
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
+            setattr(sys, name, os.fdopen(fd, "w" if fd else "r", encoding="utf-8", closefd=False))

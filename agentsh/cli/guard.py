@@ -1,12 +1,19 @@
 """Errors to exit codes: one clear line on stderr, no traceback, whatever happened."""
 
+import errno
+import io
 import os
+import signal
 import sys
 from collections.abc import Callable
 
-from agentsh.base.errors import AgentshError, SessionAmbiguous
+from agentsh.base.errors import AgentshError
 
 INTERRUPTED = 130
+MAX_LINES = 10
+"""Of what there is to choose from."""
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""What a disk under stdout says. The log's own disk is told of in errors of ours, a file of that name has one."""
 
 
 def guarded(body: Callable[[], int]) -> int:
@@ -14,6 +21,9 @@ def guarded(body: Callable[[], int]) -> int:
 
     AGENTSH_DEBUG=1 shows the traceback of an error that is not one of ours.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal of another encoding shows `?`, and nothing fails
+        sys.stdout.reconfigure(errors="replace")
+    _take_signals()
     try:
         code = body()
         sys.stdout.flush()
@@ -25,9 +35,13 @@ def guarded(body: Callable[[], int]) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone, as `head` does; there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
+            _drop_output()
+            print(f"agentsh: the output cannot be written: {error.strerror}", file=sys.stderr)
+            return 1
         if os.environ.get("AGENTSH_DEBUG"):
             raise
         kind = type(error).__name__
@@ -37,11 +51,36 @@ def guarded(body: Callable[[], int]) -> int:
         return 1
 
 
+def _take_signals() -> None:
+    """Let SIGTERM and SIGHUP end a command as Ctrl-C does, so that it cleans up; a session takes them over later.
+
+    What a caller had ignored (nohup) stays ignored.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
+
+
+def _drop_output() -> None:
+    """Send what is still buffered nowhere, or the interpreter would complain of it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def complain(error: AgentshError) -> None:
-    """Print an error as one line; the candidates of an ambiguous id follow, a line each."""
+    """Print an error as one line. What there is to choose from follows, a line each: its `candidates` or `ways`."""
     from agentsh.base.text import clean
 
     print(f"agentsh: {' '.join(clean(str(error)).split())}", file=sys.stderr)
-    if isinstance(error, SessionAmbiguous):
-        for candidate in error.candidates:
-            print(f"  {candidate}", file=sys.stderr)
+    more: tuple[str, ...] = getattr(error, "candidates", ()) or getattr(error, "ways", ())
+    for line in more[:MAX_LINES]:
+        print(f"  {line}", file=sys.stderr)
+    if len(more) > MAX_LINES:
+        print(f"  … and {len(more) - MAX_LINES:,} more", file=sys.stderr)
+
+
+def print_json(value: object) -> None:
+    """Print a value as one line of JSON in UTF-8, whatever the locale; half characters stay escaped."""
+    import json
+
+    text = json.dumps(value, ensure_ascii=False)
+    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")

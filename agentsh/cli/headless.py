@@ -20,10 +20,14 @@ EXIT_INTERRUPTED = 130
 
 
 class Interruption:
-    """What SIGINT, SIGTERM and SIGHUP do, from before there is a session: the turn ends, and the log says so."""
+    """What SIGINT, SIGTERM and SIGHUP do, from before there is a session: the turn ends, and the log says so.
+
+    output_lost: the turn went on, but what it printed did not arrive.
+    """
 
     def __init__(self) -> None:
         self.requested = False
+        self.output_lost = False
         self._session: Session | None = None
 
     def install(self) -> None:
@@ -51,6 +55,7 @@ def screens(home: Home, interruption: Interruption, *, json: bool) -> Screens:
         if isinstance(error, BrokenPipeError):
             interruption.request()
         else:
+            interruption.output_lost = True
             print(f"agentsh: the output failed and is off: {error}", file=sys.stderr)
 
     texts = BlobTexts(blob_store(home))
@@ -70,7 +75,7 @@ async def run_once(running: Running, prompt: str, interruption: Interruption) ->
         outcome = await session.submit(prompt)
     finally:
         await session.close()
-    return exit_code(outcome, session.unasked)
+    return exit_code(outcome, session.unasked) or int(interruption.output_lost)
 
 
 def exit_code(outcome: TurnOutcome, unasked: int) -> int:

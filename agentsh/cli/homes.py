@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from agentsh.app.paths import CONFIG, Home, find_homes, is_home, prepare, user_home
+from agentsh.app.paths import CONFIG, Home, find_homes, here, is_home, prepare, user_home
 from agentsh.app.trust import trust as record_trust
 from agentsh.base.errors import UsageProblem
 
@@ -30,18 +30,28 @@ def init(directory: Path) -> int:
         raise UsageProblem(f"{root} is a file", hint="name a directory")
     there = is_home(root)
     prepare(Home(root, trusted=True))
-    if not (root / CONFIG).exists():
-        (root / CONFIG).write_text(FIRST_CONFIG, encoding="utf-8")
+    _write_new(root / CONFIG)
     record_trust(root, user_home(os.environ))
     print(f"{root} {'was a home already' if there else 'is a home now'}: sessions/, workspaces/, {CONFIG}")
     return 0
+
+
+def _write_new(file: Path) -> None:
+    try:
+        fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise UsageProblem(f"{file} cannot be written: {error.strerror}") from None
+    with os.fdopen(fd, "w", encoding="utf-8") as out:
+        out.write(FIRST_CONFIG)
 
 
 def trust(directory: Path | None) -> int:
     """Record that a home is trusted with its present configuration; return 0."""
     own = user_home(os.environ)
     if directory is None:
-        homes = find_homes(Path.cwd(), os.environ)
+        homes = find_homes(here(), os.environ)
         home = next((h for h in homes.read if h.root != own), None)
         if home is None:
             raise UsageProblem("there is no home at or above this directory", hint="`agentsh init` makes one")

@@ -1,16 +1,16 @@
 """`agentsh ls`: a table of sessions. On the fast path: standard library only, no framework, no pydantic."""
 
-import json
 import os
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from agentsh.app.catalog import Filter, Row, rows
-from agentsh.app.paths import find_homes
+from agentsh.app.paths import find_homes, here
+from agentsh.app.width import columns_from
 from agentsh.base.text import clean, one_line
 from agentsh.cli.columns import fit, width
+from agentsh.cli.guard import print_json
 from agentsh.cli.hot import Command, Option
 
 COMMAND = Command(
@@ -27,17 +27,18 @@ COMMAND = Command(
         Option("json", ("--json",), "flag", "One JSON object per line.", False),
     ),
 )
+PIPE_COLUMNS = 120
 COLOURS = {"running": "32", "crashed": "33", "damaged": "31", "empty": "2"}
 
 
 def run(values: dict[str, Any]) -> int:
     """Print the list; return 0."""
-    homes = find_homes(Path.cwd(), os.environ)
+    homes = find_homes(here(), os.environ)
     limit = 0 if values["all"] else values["limit"]
     found = rows(homes, Filter(values["query"], tuple(values["tag"]), values["sort"], limit))
     if values["json"]:
         for row in found:
-            print(json.dumps(as_json(row), ensure_ascii=False))
+            print_json(as_json(row))
         return 0
     if not found:
         where = " in " + ", ".join(str(home.root) for home in homes.read)
@@ -45,7 +46,7 @@ def run(values: dict[str, Any]) -> int:
         return 0
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     columns = os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else 0
-    for line in table(found, columns or int(os.environ.get("COLUMNS") or 0) or 120, colour, time.time_ns()):
+    for line in table(found, columns or columns_from(os.environ, PIPE_COLUMNS), colour, time.time_ns()):
         print(line)
     return 0
 

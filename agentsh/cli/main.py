@@ -8,6 +8,7 @@ import typer
 
 from agentsh.cli import hot, ls
 from agentsh.cli.guard import guarded
+from agentsh.cli.options import RunOptions
 
 app = typer.Typer(
     name="agentsh",
@@ -88,20 +89,8 @@ def new(
     """Start a session in a workspace of its own."""
     from agentsh.cli import new as command
 
-    options = command.NewOptions(
-        prompt=prompt,
-        source=from_,
-        empty=empty,
-        in_place=in_place,
-        name=name,
-        tags=tuple(tag or ()),
-        model=model,
-        mode=mode.value if mode else None,
-        print_only=print_ or json,
-        json=json,
-        max_steps=max_steps,
-        max_cost_usd=max_cost,
-    )
+    run = RunOptions(prompt, model, mode.value if mode else None, print_, json, max_steps, max_cost)
+    options = command.NewOptions(run, from_, empty, in_place, name, tuple(tag or ()))
     raise typer.Exit(guarded(lambda: command.run(options)))
 
 
@@ -125,20 +114,8 @@ def resume(
     """Go on with a session."""
     from agentsh.cli import resume as command
 
-    options = command.ResumeOptions(
-        session=session,
-        prompt=prompt,
-        last=last,
-        model=model,
-        mode=mode.value if mode else None,
-        directory=directory,
-        read_only=read_only,
-        budget_tokens=budget,
-        print_only=print_ or json,
-        json=json,
-        max_steps=max_steps,
-        max_cost_usd=max_cost,
-    )
+    run = RunOptions(prompt, model, mode.value if mode else None, print_, json, max_steps, max_cost)
+    options = command.ResumeOptions(run, session, last, directory, read_only, budget)
     raise typer.Exit(guarded(lambda: command.run(options)))
 
 

@@ -35,7 +35,7 @@ def piped_prompt(prompt: str | None) -> str | None:
 
 
 def _brings(fd: int, *, terminal: bool) -> bool:
-    """Tell whether a descriptor may have something to say: it is open, no /dev/null, and no terminal unless wanted."""
+    """Tell whether a descriptor may have something to say: open, no /dev/null, no terminal unless wanted."""
     try:
         if os.isatty(fd):
             return terminal

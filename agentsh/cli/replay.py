@@ -1,5 +1,6 @@
 """`agentsh replay`: the facts of a log through the renderer that showed them live. No session, model or workspace."""
 
+import io
 import os
 import sys
 import time
@@ -8,26 +9,30 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO, TextIO, cast
+from typing import BinaryIO, NamedTuple, TextIO
 
-from agentsh.app.build import blob_store, event_store
-from agentsh.app.catalog import Place, find
-from agentsh.app.paths import find_homes
-from agentsh.app.screens import screen_renderer
+from agentsh.app.catalog import Place, check_plain, find
+from agentsh.app.paths import find_homes, here
+from agentsh.app.screens import json_renderer, screen_renderer
+from agentsh.app.stores import blob_store, event_store
 from agentsh.app.texts import BlobTexts
-from agentsh.app.wiring import RENDERERS, load
-from agentsh.base.errors import UsageProblem
+from agentsh.base.errors import LogTooNew, UsageProblem
+from agentsh.base.text import plural
 from agentsh.events.codec import decode
 from agentsh.events.event import Event
 from agentsh.events.union import KINDS
 from agentsh.log.record import Record
+from agentsh.log.segment import OPEN_NAME
 from agentsh.log.store import EventStore
 from agentsh.ports.renderer import Renderer
 
 LONGEST_PAUSE_S = 3.0
 """With --speed, a pause is never longer than this: people went for lunch, the replay need not."""
 POLL_S = 0.2
-"""With --follow, how often the log's size is looked at."""
+"""With --follow, how often the log is looked at."""
+REST = 4
+"""With --follow, it rests this many times as long as the last reading took: a change means reading the log anew."""
+LONGEST_REST_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +61,31 @@ def run(options: ReplayOptions) -> int:
         raise UsageProblem("--step and --speed do not go together")
     if options.step and not sys.stdin.isatty():
         raise UsageProblem("--step needs a terminal to wait for Enter on")
-    place = find(find_homes(Path.cwd(), os.environ), options.session, last=options.last)
+    place = find(find_homes(here(), os.environ), options.session, last=options.last)
+    check_plain(place)
     store = event_store(place.home)
     with ExitStack() as stack:
         out = _output(options.output, stack)
-        renderer = _renderer(options, out, place)
+        text: TextIO = sys.stdout if options.output is None else io.TextIOWrapper(out, "utf-8", write_through=True)
+        page = _Page(text)
+        if options.format == "json":
+            renderer = json_renderer(out)
+        else:
+            to, texts = page if options.step else text, BlobTexts(blob_store(place.home))
+            renderer = screen_renderer(to, texts, live=False, plain=options.format == "text")
         stack.callback(renderer.close)
-        _play(_wanted(_records(store, place, options), options), renderer, options)
+        _play(_wanted(_records(store, place, options), options), renderer, options, page)
+    _tell_of_damage(store, place)
     return 0
+
+
+def _tell_of_damage(store: EventStore, place: Place) -> None:
+    damages = [d for d in store.damages(place.id) if not d.harmless and d.kind != "torn"]
+    if any(d.kind == "newer" for d in damages):
+        raise LogTooNew(f"the log of {place.id} has a newer format than this version reads", hint="update agentsh")
+    if damages:
+        places = plural(len(damages), "place")
+        print(f"agentsh: {places} of the log of {place.id} do not read; the rest was shown", file=sys.stderr)
 
 
 def _output(path: Path | None, stack: ExitStack) -> BinaryIO:
@@ -75,28 +97,63 @@ def _output(path: Path | None, stack: ExitStack) -> BinaryIO:
         raise UsageProblem(f"{path} cannot be written: {error.strerror}") from None
 
 
-def _renderer(options: ReplayOptions, out: BinaryIO, place: Place) -> Renderer:
-    if options.format == "json":
-        return cast(Renderer, load(RENDERERS["json"])(out))
-    import io
+class _Page(io.StringIO):
+    """With --step: what an event shows, until Enter is pressed for it. Looks to a renderer like the real output."""
 
-    text: TextIO = sys.stdout if options.output is None else io.TextIOWrapper(out, "utf-8", write_through=True)
-    return screen_renderer(text, BlobTexts(blob_store(place.home)), live=False, plain=options.format == "text")
+    def __init__(self, out: TextIO) -> None:
+        super().__init__()
+        self._real = out
+
+    def isatty(self) -> bool:
+        return self._real.isatty()
+
+    def fileno(self) -> int:
+        return self._real.fileno()
+
+    def take(self) -> str:
+        text = self.getvalue()
+        self.seek(0)
+        self.truncate()
+        return text
+
+    def turn(self, text: str) -> None:
+        self._real.write(text)
+        self._real.flush()
+
+
+class _Mark(NamedTuple):
+    """What tells one state of a log from the next: a rescue gives the name to another file, which may be shorter."""
+
+    inode: int
+    size: int
+
+
+def _mark(place: Place) -> _Mark | None:
+    try:
+        found = os.lstat(place.home.sessions / place.id / OPEN_NAME)
+    except OSError:
+        return None
+    return _Mark(found.st_ino, found.st_size)
 
 
 def _records(store: EventStore, place: Place, options: ReplayOptions) -> Iterator[Record]:
-    seq, size = options.from_seq - 1, -1
-    log = place.home.sessions / place.id / "events.jsonl"
+    seq, seen, first = options.from_seq - 1, None, True
     while True:
-        now = log.stat().st_size if log.exists() else 0
-        if now != size:
-            size = now
-            for record in store.read(place.id, after_seq=seq):
+        now, spent_s = _mark(place), 0.0  # looked at before the reading, so that what comes meanwhile is a change
+        if first or now != seen:
+            first, seen = False, now
+            reading = store.read(place.id, after_seq=seq)
+            while True:
+                began_s = time.monotonic()
+                record = next(reading, None)
+                spent_s += time.monotonic() - began_s
+                if record is None:
+                    break
                 seq = record.seq
                 yield record
         if not options.follow or (options.to_seq is not None and seq >= options.to_seq):
             return
-        time.sleep(POLL_S)
+        time.sleep(min(max(POLL_S, REST * spent_s), LONGEST_REST_S))
 
 
 def _wanted(records: Iterator[Record], options: ReplayOptions) -> Iterator[Record]:
@@ -107,16 +164,28 @@ def _wanted(records: Iterator[Record], options: ReplayOptions) -> Iterator[Recor
             yield record
 
 
-def _play(records: Iterator[Record], renderer: Renderer, options: ReplayOptions) -> None:
+def _play(records: Iterator[Record], renderer: Renderer, options: ReplayOptions, page: _Page) -> None:
     before: Event | None = None
+    shown = False
     for record in records:
         event = decode(record)
         if options.speed is not None and before is not None:
             time.sleep(_pause_s(before, event, options.speed))
-        if options.step and before is not None and not _enter(event):
-            return
         before = event
-        renderer.on(event)
+        if not options.step:
+            renderer.on(event)
+        elif options.format == "json":
+            if shown and not _enter(event):
+                return
+            renderer.on(event)
+            shown = True
+        else:
+            renderer.on(event)
+            if text := page.take():
+                if shown and not _enter(event):
+                    return
+                page.turn(text)
+                shown = True
 
 
 def _pause_s(before: Event, event: Event, speed: float) -> float:

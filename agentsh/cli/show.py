@@ -1,35 +1,32 @@
 """`agentsh show`: all that is known of one session."""
 
-import json
 import os
-from pathlib import Path
 
 from agentsh.app.catalog import Row, find, row_of
-from agentsh.app.paths import find_homes
-from agentsh.base.text import clean
-from agentsh.cli.ls import age, as_json, count
+from agentsh.app.paths import find_homes, here
+from agentsh.base.text import clean, plural
+from agentsh.cli import ls
+from agentsh.cli.guard import print_json
+from agentsh.cli.ls import age, count
 
 
 def run(session: str | None, *, last: bool, as_json: bool) -> int:
     """Print it; return 0."""
     import time
 
-    homes = find_homes(Path.cwd(), os.environ)
+    homes = find_homes(here(), os.environ)
     place = find(homes, session, last=last)
     row = row_of(place)
     if as_json:
-        print(json.dumps(_json(row), ensure_ascii=False))
+        print_json(ls.as_json(row))
         return 0
     for name, value in _facts(row, time.time_ns()):
         print(f"{name:<12}{clean(value)}")
     return 0
 
 
-_json = as_json
-
-
 def _facts(row: Row, now_ns: int) -> list[tuple[str, str]]:
-    s, known = row.summary, _json(row)
+    s, known = row.summary, ls.as_json(row)
     prompt, cached = s.get("prompt_tokens") or 0, s.get("cached_tokens") or 0
     share = f", {cached / prompt:.0%} of the prompt cached" if prompt else ""
     tokens = f"{count(prompt)} in, {count(s.get('completion_tokens') or 0)} out{share}"
@@ -51,6 +48,10 @@ def _facts(row: Row, now_ns: int) -> list[tuple[str, str]]:
     ]
     if s.get("tags"):
         facts.insert(2, ("tags", " ".join(s["tags"])))
+    if s.get("problem"):
+        return [*facts, ("damage", s["problem"])]
     if s.get("damages"):
-        facts.append(("damage", f"{s['damages']} places do not read; the rest does"))
+        facts.append(("damage", f"{plural(s['damages'], 'place')} in the log not readable; all else is"))
+    if row.state == "empty":
+        return [*facts, ("note", "it stopped before it began: nothing to show or to resume")]
     return [*facts, ("go on", f"agentsh resume {row.place.id}")]

@@ -3,12 +3,12 @@
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any
 
-from agentsh.app.build import Running, blob_store
+from agentsh.app.build import Running
 from agentsh.app.paths import Home
 from agentsh.app.screens import screen_renderer
 from agentsh.app.settings import Settings
+from agentsh.app.stores import blob_store
 from agentsh.app.texts import BlobTexts
 from agentsh.events.event import Event
 from agentsh.repl.ask import TerminalApprover
@@ -23,10 +23,9 @@ class Terminal:
     """Puts the parts of a terminal together before there is a session, and runs it."""
 
     def __init__(self, home: Home, settings: Settings) -> None:
-        screen: Any = screen_renderer(sys.stdout, BlobTexts(blob_store(home)), live=True)
-        self.renderer = screen
+        self.renderer = screen_renderer(sys.stdout, BlobTexts(blob_store(home)), live=True)
         self._io = ReplIO(
-            screen=screen,
+            screen=self.renderer,
             history_file=home.root / "history",
             models=tuple(dict.fromkeys([*settings.models, "demo"])),
         )
@@ -38,7 +37,7 @@ class Terminal:
 
     def show_past(self, events: Sequence[Event]) -> None:
         """Show the beginning and the newest turns of a session again; the whole of it is what `replay` is for."""
-        starts = [n for n, e in enumerate(events) if e.fact.type == "user_message" and _opens_turn(events, n)]
+        starts = turn_starts(events)
         from_ = starts[-SHOWN_TURNS] if len(starts) > SHOWN_TURNS else 0
         self.renderer.suspend()  # so that all of it is one write
         for event in [*events[:1], *events[max(from_, 1) :]]:
@@ -56,11 +55,17 @@ class Terminal:
         return await run_repl(running.session, self._io)
 
 
-def _opens_turn(events: Sequence[Event], n: int) -> bool:
-    """Whether the user message at `n` is the first of its turn: only finished turns and quiet facts before it."""
-    for event in reversed(events[:n]):
-        if event.fact.type in ("turn_finished", "session_init"):
-            return True
-        if event.fact.type in ("user_message", "agent_message"):
-            return False
-    return True
+def turn_starts(events: Sequence[Event]) -> list[int]:
+    """Return the places of the user messages that open a turn; one that joins a running turn opens none."""
+    starts, running = [], False
+    for n, event in enumerate(events):
+        match event.fact.type:
+            case "session_init" | "turn_finished":
+                running = False
+            case "user_message":
+                if not running:
+                    starts.append(n)
+                running = True
+            case "agent_message":
+                running = True
+    return starts

@@ -5,6 +5,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 
+from agentsh.base.text import middle_cut
 from agentsh.context.state import AgentItem, CallState, SessionState, TalkItem, UserItem
 from agentsh.events.turn import Attachment
 from agentsh.ports.model import Call, Message
@@ -20,6 +21,11 @@ MAX_ID_CHARS = 40
 """Of call ids: the shortest limit that a provider of this wire is known to have."""
 
 
+MAX_ARGUMENTS_BYTES = 30_000
+"""Of one call: 10,000 tokens by the estimate of three bytes each."""
+SHORTEST_CUT_BYTES = 100
+
+
 def _refuse(constant: str) -> object:
     raise ValueError(f"{constant} is no JSON")
 
@@ -28,6 +34,14 @@ def is_json_object(text: str) -> bool:
     """Tell whether `text` is a JSON object, as providers demand of tool arguments. NaN and Infinity are none."""
     try:
         return isinstance(json.loads(text, parse_constant=_refuse), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def is_json_list(text: str) -> bool:
+    """Tell whether `text` is a JSON list."""
+    try:
+        return isinstance(json.loads(text), list)
     except (ValueError, RecursionError):
         return False
 
@@ -116,4 +130,28 @@ def _fresh_id(call: CallState, seen: set[str]) -> str:
 def _call(call: CallState, id_: str, texts: Texts) -> Call:
     arguments = encodable(texts.text(call.arguments))
     name = call.name if is_name(call.name) else _NAME.sub("_", call.name)[:MAX_NAME_CHARS] or "unnamed"
-    return Call(id_, name, arguments if is_json_object(arguments) else "{}")
+    return Call(id_, name, _shortened(arguments) if is_json_object(arguments) else "{}")
+
+
+def _shortened(arguments: str) -> str:
+    """Return the arguments of a call with the middle of their long texts cut, where they would crowd out the rest.
+
+    The call was answered long ago; the whole is in the log, and a file that was written is in the workspace.
+    """
+    if len(arguments) <= MAX_ARGUMENTS_BYTES:
+        return arguments
+    value = json.loads(arguments)
+    room = MAX_ARGUMENTS_BYTES // 2
+    while len(text := json.dumps(_cut(value, room), ensure_ascii=False, separators=(",", ":"))) > MAX_ARGUMENTS_BYTES:
+        room //= 2
+        if room < SHORTEST_CUT_BYTES:
+            return "{}"
+    return text
+
+
+def _cut(value: object, max_bytes: int) -> object:
+    if isinstance(value, str):
+        return middle_cut(value, max_bytes)
+    if isinstance(value, dict):
+        return {key: _cut(inner, max_bytes) for key, inner in value.items()}
+    return [_cut(inner, max_bytes) for inner in value] if isinstance(value, list) else value

@@ -14,16 +14,21 @@ from agentsh.events.turn import AgentMessage, TurnFinished
 MAX_MODEL_BYTES = 20_000
 """Cap of a result for the model: 7,000 tokens by the estimate of three bytes each, and it stays in its log line."""
 MAY_HAVE_RUN = "The session stopped while this ran. It may have run in part or to its end: check before repeating it."
+MAY_BE_LOST = (
+    "The log is damaged behind this call, so whether it ran is not known. It may have run: check before repeating it."
+)
 DID_NOT_RUN = "The session stopped before this ran. It had no effects."
 WAS_INTERRUPTED = "The user interrupted before this ran. It had no effects."
 
 
-def close_calls(state: SessionState, *, interrupted: bool = False) -> list[NewFact]:
-    """Return one result for each open call."""
-    return [_close(call, interrupted) for call in state.open_calls]
+def close_calls(state: SessionState, *, interrupted: bool = False, lost_after: int = 0) -> list[NewFact]:
+    """Return one result for each open call. lost_after: see `repairs`."""
+    return [_close(call, interrupted, lost=call.seq <= lost_after) for call in state.open_calls]
 
 
-def _close(call: CallState, interrupted: bool) -> NewFact:
+def _close(call: CallState, interrupted: bool, *, lost: bool) -> NewFact:
+    if call.started_seq is None and lost:
+        return _result(call, "unknown", MAY_BE_LOST, "it may have run: the log is damaged there")
     if call.started_seq is None:
         text = WAS_INTERRUPTED if interrupted else DID_NOT_RUN
         note = "interrupted before it ran" if interrupted else "stopped before it ran"
@@ -52,9 +57,13 @@ def close_reply(state: SessionState, *, finish: Literal["cut", "interrupted"]) -
     return [NewFact(message, state.turn.user_seq if state.turn else None)]
 
 
-def repairs(state: SessionState) -> list[NewFact]:
-    """Return what a newly opened session must append before anything else; empty for one that ended well."""
-    found = close_reply(state, finish="cut") + close_calls(state)
+def repairs(state: SessionState, *, lost_after: int = 0) -> list[NewFact]:
+    """Return what a newly opened session must append before anything else; empty for one that ended well.
+
+    lost_after: the log lacks something behind this seq, so a call up to it may have run although its start is not
+    there; 0 where nothing is missing.
+    """
+    found = close_reply(state, finish="cut") + close_calls(state, lost_after=lost_after)
     if state.turn is not None:
         found.append(
             NewFact(

@@ -1,17 +1,20 @@
 """The first facts of a session and of each later opening."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from agentsh.context.fold import fold
 from agentsh.context.repairs import repairs
 from agentsh.context.state import SessionState
 from agentsh.engine.journal import Journal
+from agentsh.events.base import Text
 from agentsh.events.codec import decode
 from agentsh.events.event import Event, NewFact
-from agentsh.events.session import EnvironmentChanged, Opened, Recovered, SessionInit
+from agentsh.events.session import EnvironmentChanged, Note, Opened, Recovered, SessionInit
 from agentsh.events.tool import ToolResult
 from agentsh.log.store import Opened as OpenedLog
 from agentsh.log.store import Recovery
+from agentsh.ports.texts import Texts, with_gap
 
 MAX_DAMAGES = 20
 """In one recovered event; `agentsh verify` lists them all."""
@@ -37,10 +40,27 @@ def past(opened: OpenedLog) -> tuple[list[Event], SessionState]:
     return events, fold(events)
 
 
+async def renew_environment(journal: Journal, texts: Texts, make: Callable[[], EnvironmentChanged]) -> bool:
+    """Record the environment anew where it cannot be read any more; return whether that was so.
+
+    Without it requests would have no system prompt and no tools: the event was damaged, or its blobs are gone.
+    """
+    environment = journal.state.environment
+    if environment is not None and _reads(texts, environment.tools) and _reads(texts, environment.system_prompt):
+        return False
+    note = Note(text="the system prompt and the tools could not be read any more; they are recorded anew as of today")
+    await journal.record_all([NewFact(note), NewFact(make())], durable=True)
+    return True
+
+
+def _reads(texts: Texts, value: Text) -> bool:
+    return isinstance(value, str) or texts.text(value) != with_gap(value)
+
+
 async def reopen(journal: Journal, recovery: Recovery, writer: Writer) -> None:
     """Record a later opening and close what a dead process left open. Runs nothing again."""
     opened = Opened(epoch=journal.state.epoch + 1, version=writer.version, host=writer.host, pid=writer.pid)
-    closing = repairs(journal.state)
+    closing = repairs(journal.state, lost_after=recovery.lost_after(journal.state.last_seq))
     facts = [NewFact(opened)]
     # Damage in the middle stays where it is and is found at every opening: it is told once.
     new = [d for d in recovery.damages if not d.harmless and d.where not in journal.state.known_damages]

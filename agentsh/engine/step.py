@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentsh.base.clock import Clock
-from agentsh.base.errors import ContextInvalid, ModelError, StreamCut
+from agentsh.base.errors import BlobMissing, ContextInvalid, ModelError, StreamCut
 from agentsh.context.budget import fit
+from agentsh.context.messages import is_json_list
 from agentsh.context.state import SessionState
 from agentsh.context.validate import problems
 from agentsh.engine.journal import Journal
@@ -120,6 +121,8 @@ class ModelStep:
     def _request(self, state: SessionState) -> tuple[bytes, ContextBuilt]:
         settings, environment = self._settings, state.environment
         tools_text = self._texts.text(environment.tools) if environment else "[]"
+        if not is_json_list(tools_text):
+            raise BlobMissing("the list of tools is gone with its blob", hint="`agentsh resume` records it anew")
         fitted = fit(
             state,
             self._texts,

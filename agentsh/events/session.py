@@ -37,7 +37,8 @@ class EnvironmentChanged(Fact):
     """What every request starts with, recorded once per change.
 
     system_prompt, tools: blobs; tools is the neutral JSON list of names, descriptions and parameter schemas.
-    instructions: files such as AGENTS.md with their text. request: the wire and its options, by name.
+    instructions: files such as AGENTS.md with their text. request: the wire, its options, the profile's name and the host (scheme,
+    name and port), by name.
     """
 
     type: Literal["environment_changed"] = "environment_changed"

@@ -21,6 +21,7 @@ from agentsh.log.segment import (
     new_header,
     write_rescue,
 )
+from agentsh.log.spill import MAX_LINE_BYTES
 from agentsh.log.store import Damage, Recovery
 
 QUARANTINE = "quarantine"
@@ -75,12 +76,13 @@ def recover(
         opened, size = _replace(files, directory, session, scan, by, moved, unsynced)
         return opened, _recovery(size, False, moved, told)
     cut = tail.end - tail.good_end
+    unfinished = _unfinished(files, segment.fd, tail)
     if cut:
         moved.append(_keep(files, directory, f"{segment.ordinal:06}.{tail.good_end:012}", segment.fd, tail.good_end))
     fd, size = _put_in_order(
         files, os.path.join(directory, OPEN_NAME), tail, sync=unproven or not segment.head.intact
     )
-    recovery = _recovery(cut, tail.needs_newline, moved, told)
+    recovery = _recovery(cut, tail.needs_newline, moved, told)._replace(unfinished=unfinished)
     if segment.head.intact and segment.head.header is not None:
         doubt = _write_again(files, os.path.join(directory, OPEN_NAME), segment, size, unsynced, scan)
         return OpenSegment(
@@ -200,6 +202,15 @@ def _keep(files: FileSystem, directory: str, stem: str, source: int, start: int)
     files.close(fd)
     files.sync_dir(place)
     return name
+
+
+def _unfinished(files: FileSystem, fd: int, tail: SegmentScan) -> bool:
+    """Tell whether what lies behind the last valid line is the beginning of one more line and nothing else."""
+    size = tail.end - tail.good_end
+    if not 0 < size < MAX_LINE_BYTES:
+        return False
+    data = files.read(fd, size, tail.good_end)
+    return data.startswith(b'{"seq":'[:size]) and b"\n" not in data and b"\0" not in data
 
 
 def _same(files: FileSystem, path: str, fd: int, start: int) -> bool:

@@ -45,13 +45,26 @@ class Damage(NamedTuple):
 class Recovery(NamedTuple):
     """What opening found and did to the bytes; nothing of it was lost, the rest lies in quarantine.
 
-    quarantined: names of the files below the session's `quarantine/`.
+    quarantined: names of the files below the session's `quarantine/`. unfinished: what was cut was one line that
+    was just being written.
     """
 
     cut_bytes: int = 0
     newline_added: bool = False
     quarantined: tuple[str, ...] = ()
     damages: tuple[Damage, ...] = ()
+    unfinished: bool = False
+
+    def lost_after(self, last_seq: int) -> int:
+        """Return the seq up to which something is missing behind it: what it caused may be missing too.
+
+        0 where nothing is missing. A line that was being written when the process died is not missing: what it
+        would have told had not been acknowledged yet.
+        """
+        behind = [d.after_seq for d in self.damages if not d.harmless]
+        if self.cut_bytes and not self.unfinished:
+            behind.append(last_seq)
+        return max(behind, default=0)
 
     def __bool__(self) -> bool:
         return bool(self.cut_bytes or self.newline_added or self.quarantined or self.damages)

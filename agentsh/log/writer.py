@@ -156,7 +156,7 @@ class Appender:
             self._torn = True
 
     def _failed(self, error: OSError, what: str) -> LogWriteFailed:
-        hint = "free some space; what was not saved is kept and saved then" if error.errno in _NO_ROOM else None
+        hint = "free some space" if error.errno in _NO_ROOM else None
         return LogWriteFailed(f"{what} of {self._session}: {error.strerror or error}", hint=hint)
 
     def _somebody_else(self) -> SessionHeld:

@@ -19,7 +19,11 @@ DETAIL_ROWS = 8
 DIFF_ROWS = 40
 PROGRESS_CHARS = 4_000
 
-_SUBJECTS = ("command", "path", "file", "pattern", "query", "url", "name")
+SUBJECTS = ("command", "pattern", "query", "url", "path", "name")
+"""Arguments that say by themselves what a call is about; the first that is there. A test holds them against what our
+tools say of themselves, which no fact tells. Of any other tool the first short argument is shown, with its name."""
+MAX_OTHER_CHARS = 80
+
 _STATUS: dict[str, tuple[str, Style]] = {
     "ok": ("", theme.GOOD),
     "error": ("failed", theme.BAD),
@@ -133,18 +137,19 @@ class Calls:
 
 
 def subject_of(arguments: str) -> str:
-    """Return what a call is about, on one line, from the text of its arguments."""
+    """Return what a call is about, on one line, from the text of its arguments; empty where nothing says it."""
     try:
         values = json.loads(arguments)
     except (ValueError, RecursionError):
         return one_line(arguments, 200)
     if not isinstance(values, dict):
         return one_line(arguments, 200)
-    texts = {name: value for name, value in values.items() if isinstance(value, str)}
-    for name in _SUBJECTS:
-        if texts.get(name):
+    texts = {name: value for name, value in values.items() if isinstance(value, str) and value.strip()}
+    for name in SUBJECTS:
+        if name in texts:
             return one_line(texts[name], 200)
-    return one_line(next(iter(texts.values()), ""), 200)
+    short = (f"{n}: {v}" for n, v in texts.items() if "\n" not in v and len(n) + len(v) <= MAX_OTHER_CHARS)
+    return one_line(next(short, ""), 200)
 
 
 def fold(lines: list[str], most: int, head: int) -> list[str]:

@@ -4,10 +4,11 @@ from typing import TextIO
 
 from agentsh.base.text import clean, one_line, plural
 from agentsh.events.event import Event
-from agentsh.events.session import Recovered
+from agentsh.events.session import Note, Recovered
 from agentsh.events.signals import Retrying, SavingStopped, Signal
 from agentsh.events.turn import AgentMessage, TurnFinished, UserMessage
 from agentsh.ports.texts import Texts
+from agentsh.render import words
 
 
 class FinalRenderer:
@@ -21,6 +22,7 @@ class FinalRenderer:
         self._err = err
         self._texts = texts
         self._answer = ""
+        self._unsaved = ""
 
     def on(self, event: Event) -> None:
         """Keep the newest reply; print it at the end of the turn."""
@@ -31,11 +33,13 @@ class FinalRenderer:
                 self._answer = "" if finish == "tool_calls" else clean(self._texts.text(text)).rstrip()
             case TurnFinished() as fact:
                 self._finish(fact)
-            case Recovered(turn=True):
-                self._say("the last turn was cut off by a crash; nothing of it is run again")
+            case Recovered() as fact:
+                self._say(words.recovered(fact))
+            case Note(text=text):
+                self._say(one_line(self._texts.text(text), 300))
 
     def signal(self, signal: Signal) -> None:
-        """Tell of retries and of a log that cannot be written."""
+        """Tell of retries; keep for the end of the turn that the log could not be written."""
         match signal:
             case Retrying():
                 self._say(
@@ -43,7 +47,7 @@ class FinalRenderer:
                     f"in {signal.delay_s:.1f} s"
                 )
             case SavingStopped(reason):
-                self._say(f"NOTHING IS BEING SAVED: {one_line(reason, 300)}")
+                self._unsaved = one_line(reason, 300)
 
     def close(self) -> None:
         """Flush both."""
@@ -52,6 +56,9 @@ class FinalRenderer:
 
     def _finish(self, fact: TurnFinished) -> None:
         answer, self._answer = self._answer, ""
+        if self._unsaved:  # a turn that could not be saved at all ends in an error, which whoever ran it tells
+            self._say(f"for a while nothing was being saved: {self._unsaved}")
+            self._unsaved = ""
         if answer and fact.reason != "crashed":  # a turn of an earlier process, closed by this opening
             _write(self._out, answer + "\n")
         problem = {

@@ -11,7 +11,7 @@ from agentsh.base.text import one_line, plural
 from agentsh.events import session, tool, turn
 from agentsh.events.event import Event, Opaque
 from agentsh.ports.texts import Texts
-from agentsh.render import theme
+from agentsh.render import theme, words
 from agentsh.render.calls import fold
 from agentsh.render.paint import Painter, shown
 
@@ -83,18 +83,7 @@ def _opened(page: Page, event: Event, fact: session.Opened) -> list[str]:
 
 
 def _recovered(page: Page, event: Event, fact: session.Recovered) -> list[str]:
-    found = []
-    if fact.turn:
-        found.append("the last turn was cut off")
-    if fact.calls:
-        found.append(f"{plural(fact.calls, 'open tool call')} closed, none run again")
-    if fact.cut_bytes:
-        found.append(f"{plural(fact.cut_bytes, 'damaged byte')} moved to quarantine")
-    if fact.damages:
-        found.append(f"{plural(len(fact.damages), 'damaged place')} left as found (see agentsh verify)")
-    if fact.newline_added:
-        found.append("the last line was completed")
-    return page.line("recovered: " + ("; ".join(found) or "nothing was lost"), theme.WARN)
+    return page.line(words.recovered(fact), theme.WARN)
 
 
 def _approval_answered(page: Page, event: Event, fact: tool.ApprovalAnswered) -> list[str]:
@@ -134,6 +123,12 @@ def _context_built(page: Page, event: Event, fact: turn.ContextBuilt) -> list[st
 
 def _renamed(page: Page, event: Event, fact: session.Renamed) -> list[str]:
     return page.line(f"— renamed: {fact.title} —") if fact.by == "user" else []
+
+
+def _model(page: Page, event: Event, fact: session.ModelChanged) -> list[str]:
+    host = (fact.request or {}).get("host")
+    where = f" at {host}" if isinstance(host, str) and host else ""
+    return page.line(f"— model: {fact.model}{where} —")
 
 
 def _todo(page: Page, event: Event, fact: turn.TodoChanged) -> list[str]:
@@ -183,7 +178,7 @@ LINES: dict[str, Callable[[Page, Event, Any], list[str]]] = {
     "todo_changed": _todo,
     "hook_answered": _hook,
     "note": _note,
-    "model_changed": _said("— model: {fact.model} —"),
+    "model_changed": _model,
     "mode_changed": _said("— mode: {fact.mode} —"),
     "workspace_moved": _said("— workspace moved to {fact.path}: {fact.reason} —"),
     "rewound": _said("— rewound to event {fact.to_seq} ({fact.what}) —"),

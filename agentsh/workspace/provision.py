@@ -3,6 +3,7 @@
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ MAX_BYTES = 200_000_000
 HOMES_OWN = ("sessions", "workspaces", "blobs", "trash")
 """What stands in a home and belongs to other sessions."""
 PARTIAL = ".partial-"
+ABANDONED_S = 3600
 """In the name of a copy that is not finished; one that a crash left behind is nobody's workspace."""
 
 Progress = Callable[[int, int, int], None]
@@ -122,6 +124,7 @@ def _copied(target: Path, source: Path, what: Plan, progress: Progress | None) -
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if os.path.lexists(target):
         raise WorkspaceError(f"the workspace {target} is there already")
+    _sweep(target.parent)
     partial = target.with_name(f".{target.name}{PARTIAL}{secrets.token_hex(4)}")
     try:
         partial.mkdir(mode=0o700)
@@ -136,6 +139,14 @@ def _copied(target: Path, source: Path, what: Plan, progress: Progress | None) -
         remarks.append(f"{plural(unreadable, 'file')} could not be read")
     note = f"left out of the workspace: {'; '.join(remarks)}" if remarks else None
     return Provisioned("copy", str(source), target, note, len(what.files) - unreadable, what.bytes)
+
+
+def _sweep(parent: Path) -> None:
+    """Remove half-made workspaces that a killed process left an hour ago or more."""
+    for left in parent.glob(f".*{PARTIAL}*"):
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > ABANDONED_S:
+                _remove(left)
 
 
 def _remove(partial: Path) -> None:

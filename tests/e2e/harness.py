@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,12 +59,15 @@ class Shell:
             env |= {"OPENAI_BASE_URL": self.base_url, "OPENAI_API_KEY": "sk-test"}
         return {**env, **more}
 
-    def run(self, *args: str, stdin: bytes = b"", timeout_s: float = 50, **env: str) -> Done:
+    def run(
+        self, *args: str, stdin: bytes = b"", timeout_s: float = 50, also: Mapping[str, str] | None = None, **env: str
+    ) -> Done:
+        """Run a command to its end. env, also: variables besides the usual ones."""
         start = time.monotonic()
         done = subprocess.run(
             [COMMAND, *args],
             cwd=self.cwd,
-            env=self.env(**env),
+            env=self.env(**(also or {}), **env),
             input=stdin,
             capture_output=True,
             timeout=timeout_s,

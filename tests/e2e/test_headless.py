@@ -3,13 +3,14 @@
 import json
 import os
 import stat
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from agentsh.testing.server import ScriptedServer, call, cut_stream, error, forever, html_error, refusing, reply
-from tests.e2e.harness import Shell, of_type
+from tests.e2e.harness import COMMAND, Shell, of_type
 
 Serve = Callable[..., ScriptedServer]
 THREE = (
@@ -82,6 +83,33 @@ def test_the_prompt_comes_from_a_pipe_too(shell: Shell, serve: Serve) -> None:
     assert shell.run("new", "explain this:", stdin=b"some text\n").code == 0
     texts = [r.json["messages"][-1]["content"] for r in server.requests]
     assert texts == ["修复\n第二行", "explain this:\n\nsome text"]
+
+
+def test_a_slow_pipe_is_waited_for_and_that_is_said(shell: Shell, serve: Serve) -> None:
+    server = serve(reply("fine"))
+    process = subprocess.Popen(
+        [COMMAND, "new", "explain this:", "-p"],
+        cwd=shell.cwd,
+        env=shell.env(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    shell.started.append(process)
+    assert process.stdin is not None
+    assert process.stderr is not None
+    assert process.stderr.readline().decode() == "agentsh: reading stdin…\n"
+    out, err = process.communicate(b"late\n", timeout=60)
+    assert (process.returncode, out, err) == (0, b"fine\n", b"")
+    assert server.requests[0].json["messages"][-1]["content"] == "explain this:\n\nlate"
+
+
+def test_a_pipe_that_brings_too_much_makes_nothing(shell: Shell, serve: Serve) -> None:
+    serve()
+    done = shell.run("new", "explain this:", "-p", stdin=b"x" * 20_000_001)
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert "20 MB" in done.err
+    assert shell.ids == []
 
 
 @pytest.mark.parametrize(

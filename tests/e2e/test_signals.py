@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -102,3 +104,30 @@ def test_what_a_killed_process_left_running_is_reaped_at_the_next_opening(shell:
     assert shell.run("resume", "--last", "go on", "-p").code == 0
     assert not alive(sleep)
     assert of_type(shell.events(), "tool_result")[0]["status"] == "unknown"
+
+
+def test_an_interruption_while_the_program_loads_leaves_no_traceback() -> None:
+    """What comes before `main`, the interpreter's own start, is not ours to guard."""
+    code = (
+        "import os, signal, sys\n"
+        "from agentsh.cli import entry\n"
+        "entry._fill_closed_streams = lambda: os.kill(os.getpid(), signal.SIGINT)\n"
+        "entry.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")  # which a shell shows as 130
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_an_interruption_during_the_copy_leaves_nothing(shell: Shell, serve: Serve, number: int) -> None:
+    serve()
+    for n in range(6_000):
+        (shell.cwd / f"{n}.txt").write_text("x")
+    process = shell.start("new", "go", "-p")
+    workspaces = shell.home / "workspaces"
+    wait_for(lambda: workspaces.is_dir() and any(workspaces.iterdir()))
+    code, _, err = stop(process, number)
+    assert code == 130, err.decode()
+    assert b"Traceback" not in err
+    assert list(workspaces.iterdir()) == []
+    assert shell.ids == []

@@ -18,7 +18,7 @@ from agentsh.engine.turn import Limits, Turn
 from agentsh.events.base import Fact
 from agentsh.events.session import EnvironmentChanged, Mode, SessionInit, WorkspaceOrigin
 from agentsh.events.signals import TextDelta
-from agentsh.log.store import OpenLog
+from agentsh.log.store import Opened, OpenLog
 from agentsh.models.scripted import Move
 from agentsh.ports.approver import Approver
 from agentsh.ports.hook import Hook
@@ -148,8 +148,8 @@ async def new(
     return Rig(session, journal, log, store, script, screen, counter, clock)
 
 
-async def again(store: MemoryStore, moves: Sequence[Move], **more: Any) -> Rig:
-    opened = await store.open(ID)
+async def again(store: MemoryStore, moves: Sequence[Move], *, opened: Opened | None = None, **more: Any) -> Rig:
+    opened = opened or await store.open(ID)
     _, state = past(opened)
     clock, screen, counter, model = FakeClock(hold=True), KeepingRenderer(), Counter(), ScriptedModel(moves)
     log = FailingLog(opened.log)

@@ -1,16 +1,21 @@
 """What a crash, a full disk or a bug leaves behind, and what the next opening makes of it."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 
 import pytest
 
-from agentsh.base.errors import LogWriteFailed, StreamCut
-from agentsh.events.session import Note
+from agentsh.base.errors import BlobMissing, LogWriteFailed, StreamCut
+from agentsh.engine.open import renew_environment
+from agentsh.events.base import BlobRef
+from agentsh.events.session import EnvironmentChanged, Note
 from agentsh.events.signals import SavingStopped
 from agentsh.events.tool import PartialOutput, ToolResult, ToolStarted
 from agentsh.events.turn import AgentMessage, PartialMessage
 from agentsh.log.record import Draft
+from agentsh.log.store import Damage, Opened, Recovery
+from agentsh.ports.texts import InlineTexts
 from agentsh.testing import Say
 from tests.engine.rig import ID, CutModel, again, new
 
@@ -142,3 +147,40 @@ async def test_an_unknown_result_is_capped_however_much_was_printed() -> None:
         assert len(result.for_model) < 20_000
         rig.session.interrupt()
         await task
+
+
+@pytest.mark.parametrize(("recovery", "status"), [
+    (Recovery(cut_bytes=60, unfinished=True), "denied"),
+    (Recovery(cut_bytes=400), "unknown"),
+    (Recovery(damages=(Damage("0:1", "crc", 90, 7),)), "unknown"),
+    (Recovery(damages=(Damage("0:1", "crc", 90, 3),)), "denied"),
+])  # fmt: skip
+async def test_a_call_whose_start_may_be_lost_is_not_said_to_have_had_no_effects(
+    recovery: Recovery, status: str
+) -> None:
+    rig = await new([Say((), (("change", {"path": "x"}),)), Say(("ok",))])
+    async with rig.session:
+        await rig.session.submit("go")
+    whole = [r.type for r in rig.store.read(ID)]
+    store = rig.store.crashed(ID, whole.index("tool_call") + 1)
+    opened = await store.open(ID)
+    back = await again(store, [], opened=Opened(opened.log, opened.records, recovery))
+    (result,) = back.facts(ToolResult)
+    assert result.status == status
+    assert ("no effects" in str(result.for_model)) == (status == "denied")
+
+
+async def test_an_environment_that_does_not_read_any_more_is_recorded_anew_and_told() -> None:
+    rig = await new([Say(("one",))])
+    fresh = EnvironmentChanged(system_prompt="anew", tools="[]", instructions=())
+    async with rig.session:
+        assert not await renew_environment(rig.journal, InlineTexts(), lambda: fresh)
+        gone = BlobRef(blob="sha256:0", bytes=9, head="[", tail="]")
+        lost = EnvironmentChanged(system_prompt="x", tools=gone, instructions=())
+        await rig.journal.record(lost)
+        with pytest.raises(BlobMissing):
+            await rig.session.submit("go")
+        assert await renew_environment(rig.journal, InlineTexts(), lambda: fresh)
+        assert rig.facts(Note)
+        assert (await rig.session.submit("go")).reason == "done"
+    assert json.loads(rig.model.requests[-1])["messages"][0]["text"] == "anew"

@@ -38,7 +38,7 @@ def test_final_prints_the_last_answer_only() -> None:
     out, err = final([*events, s.agent("**Done**\x1b[2J\n"), s.finished()])
     assert out == "**Done**\n"
     assert err.split("\n") == [
-        "agentsh: 429 slow down; retry 1 of 4 in 0.5 s", "agentsh: NOTHING IS BEING SAVED: disk full", ""
+        "agentsh: 429 slow down; retry 1 of 4 in 0.5 s", "agentsh: for a while nothing was being saved: disk full", ""
     ]  # fmt: skip
 
 

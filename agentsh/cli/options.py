@@ -1,0 +1,34 @@
+"""What `new` and `resume` are both told. Light, so that a command can look at its words before much is loaded."""
+
+import sys
+from dataclasses import dataclass
+
+from agentsh.cli.piped import need_prompt, piped_prompt
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options of a command that runs a session, as given. None: the settings decide."""
+
+    prompt: str | None
+    model: str | None
+    mode: str | None
+    print_only: bool
+    json: bool
+    max_steps: int | None
+    max_cost_usd: float | None
+
+    @property
+    def alone(self) -> bool:
+        """Whether one prompt is run without a terminal."""
+        return self.print_only or self.json or not (sys.stdin.isatty() and sys.stdout.isatty())
+
+    def first_prompt(self) -> str | None:
+        """Return the prompt to begin with, read from stdin where it comes from there; None to ask for it.
+
+        Raises:
+            UsageProblem: nobody can be asked, and there is none.
+        """
+        if self.alone:
+            return need_prompt(piped_prompt(self.prompt))
+        return piped_prompt(self.prompt) if self.prompt == "-" else self.prompt

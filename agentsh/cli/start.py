@@ -1,0 +1,67 @@
+"""Runs a session of this process: what `new` and `resume` have in common once they know which it is."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from agentsh.app.build import Running, Screens
+from agentsh.app.hardening import harden
+from agentsh.app.paths import Home
+from agentsh.app.settings import Settings
+from agentsh.cli import headless
+from agentsh.cli.options import RunOptions
+from agentsh.cli.piped import need_prompt
+from agentsh.engine.session import Session
+from agentsh.engine.turn import Limits
+from agentsh.events.event import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What surrounds a session. show_past: shows events of earlier processes; does nothing without a terminal."""
+
+    screens: Screens
+    limits: Limits
+    show_past: Callable[[Sequence[Event]], None]
+
+
+async def run(
+    options: RunOptions,
+    home: Home,
+    settings: Settings,
+    prompt: str | None,
+    *,
+    opening: Callable[[Stage], Awaitable[Running]],
+    first: Callable[[Session], Awaitable[None]],
+) -> int:
+    """Open a session, run one prompt or talk until the user leaves, and close it; return the exit code.
+
+    prompt: see `RunOptions.first_prompt`. first: what the options ask to record before the first turn.
+    """
+    harden()
+    limits = Limits(
+        options.max_steps or settings.session.max_steps,
+        settings.session.max_cost_usd if options.max_cost_usd is None else options.max_cost_usd,
+    )
+    if options.alone:
+        interruption = headless.Interruption()
+        interruption.install()
+        screens = headless.screens(home, interruption, json=options.json)
+        running = await opening(Stage(screens, limits, lambda events: None))
+        await _recorded(running, first)
+        return await headless.run_once(running, need_prompt(prompt), interruption)
+    from agentsh.cli.terminal import Terminal
+
+    terminal = Terminal(home, settings)
+    screens = Screens((terminal.renderer,), terminal.approver)
+    with terminal.starting():
+        running = await opening(Stage(screens, limits, terminal.show_past))
+        await _recorded(running, first)
+    return await terminal.run(running, prompt)
+
+
+async def _recorded(running: Running, first: Callable[[Session], Awaitable[None]]) -> None:
+    try:
+        await first(running.session)
+    except BaseException:
+        await running.session.close()
+        raise
