@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 
@@ -26,6 +27,8 @@ BLOBS = "/home/blobs"
 NAMES = ("20261129-aaaaaa", "20261129-bbbbbb")
 SIZES = (0, 1, 30, 300, 1_500, 6_000, 20_000)
 BLOB_SIZES = (26_000, 40_000)
+SHORT_LIFE = 36
+"""Changes of the disk in a short life, and some more."""
 
 
 class Options(NamedTuple):
@@ -33,12 +36,14 @@ class Options(NamedTuple):
 
     patches: opened around a run, for mutants of the code. faults: share of lives in which operations fail.
     kills: share of lives that end without a power cut. rot: share of runs in which a byte changes.
+    changes: a life ends within one of these numbers of changes of the disk.
     """
 
     lives: int = 5
     faults: float = 0.0
     kills: float = 0.25
     rot: float = 0.3
+    changes: tuple[int, ...] = (10, 30, 90)
     machine: Callable[[SimDisk, Random, Plan], Machine] = Machine
     patches: tuple[Callable[[], Any], ...] = ()
 
@@ -85,27 +90,49 @@ class Run:
         for life in range(self.options.lives):
             power_cut = self.dice.random() >= self.options.kills
             self._life(self._plan())
-            self._stop(power_cut)
+            self.stop(power_cut)
             if life + 1 == self.rot_at and power_cut:
-                self._rot()
+                self.rot()
             for ledger in self.ledgers:
-                self._recover(ledger)
+                self.recover(ledger)
+
+    def short(self, killed_at: int, cut_at: int) -> None:
+        """Live the same short life twice; the first is killed, in the second the power goes."""
+        ledger = self.ledgers[0]
+        for stop_at, power_cut in ((killed_at, False), (cut_at, True)):
+            machine = self._machine(Plan(stop_at))
+            try:
+                store = store_on(machine)
+                log = self.begin(store, ledger)
+                assert log is not None
+                for text in ("short", "x" * BLOB_SIZES[0]):
+                    ledger.trying([draft(text)])
+                    ledger.told_of(now(log.append([draft(text)])))
+                now(log.wait_durable(log.last_seq))
+                ledger.said_durable(log.last_seq)
+            except Stopped:
+                pass
+            finally:
+                machine.dead = True
+            self.stop(power_cut)
+        self.recover(ledger)
 
     def _plan(self) -> Plan:
         dice = self.dice
-        stop_at = dice.randint(1, dice.choice((10, 30, 90)))
+        stop_at = dice.randint(1, dice.choice(self.options.changes))
         if dice.random() >= self.options.faults:
             return Plan(stop_at)
         how = dice.choice(("any", "any", "short", "sync"))
         return Plan(
             stop_at + 10, dice.randint(1, 6 if how == "sync" else 120), dice.choice((errno.EIO, errno.ENOSPC)),
             for_ever=dice.random() < 0.3, short=how == "short", sync_only=how == "sync", evict=dice.random() < 0.3,
+            stop_after=dice.randint(1, 8) if dice.random() < 0.4 else 0,
         )  # fmt: skip
 
     def _machine(self, plan: Plan) -> Machine:
         return self.options.machine(self.disk, self.dice, plan)
 
-    def _stop(self, power_cut: bool) -> None:
+    def stop(self, power_cut: bool) -> None:
         if power_cut:
             self.disk = self.disk.after_cut(self.dice)
             self.figures.cuts += 1
@@ -129,7 +156,7 @@ class Run:
                 ledger = self.dice.choices(self.ledgers, (4, 1))[0]
                 log = logs.get(ledger.session)
                 if log is None:
-                    log = self._begin(store, ledger, forgotten=plan.evict and machine.failed > 0)
+                    log = self.begin(store, ledger, forgotten=plan.evict and machine.failed > 0)
                     if log is None:
                         continue
                     logs[ledger.session] = log
@@ -144,7 +171,7 @@ class Run:
             self.figures.failures += machine.failed
             self.figures.rescues += machine.rescues
 
-    def _begin(self, store: JsonlStore, ledger: Ledger, *, forgotten: bool) -> OpenLog | None:
+    def begin(self, store: JsonlStore, ledger: Ledger, *, forgotten: bool = False) -> OpenLog | None:
         log: OpenLog
         self.untouched_since_cut.discard(ledger.session)
         try:
@@ -185,7 +212,7 @@ class Run:
                 ledger.said_durable(ledger.last)
                 return False
             else:
-                self._second_writer(ledger, store_on(machine))
+                self.second_writer(ledger, store_on(machine))
         except (LogWriteFailed, SessionReadOnly):
             if self.calm:
                 raise
@@ -196,13 +223,18 @@ class Run:
         return True
 
     def _append(self, ledger: Ledger, log: OpenLog) -> None:
-        drafts = []
-        for _ in range(self.dice.choice((1, 1, 2, 5, 20))):
-            self.texts += 1
-            size = self.dice.choice(BLOB_SIZES if self.dice.random() < 0.05 else SIZES[: self.dice.randint(2, 7)])
-            drafts.append(draft(f"{ledger.session} {self.texts} " + self.dice.randbytes(size // 2).hex()))
+        drafts = [draft(self._text(ledger)) for _ in range(self.dice.choice((1, 1, 2, 5, 20)))]
         ledger.trying(drafts)
         ledger.told_of(now(log.append(drafts)))
+
+    def _text(self, ledger: Ledger) -> str:
+        """Return a text of its own, of any size; those for blobs come again, as the same tool output does."""
+        if self.dice.random() < 0.06:
+            dice = Random(self.dice.randrange(4))
+            return dice.randbytes(dice.choice(BLOB_SIZES) // 2).hex()
+        self.texts += 1
+        size = self.dice.choice(SIZES[: self.dice.randint(2, 7)])
+        return f"{ledger.session} {self.texts} " + self.dice.randbytes(size // 2).hex()
 
     def _append_during_sync(self, machine: Machine, ledger: Ledger, log: OpenLog) -> None:
         """Write a batch, sync it, and write another while the sync is under way."""
@@ -225,7 +257,7 @@ class Run:
         finally:
             machine.during_sync = lambda: None
 
-    def _second_writer(self, ledger: Ledger, store: JsonlStore) -> None:
+    def second_writer(self, ledger: Ledger, store: JsonlStore) -> None:
         try:
             now(store.open(ledger.session))
         except SessionHeld:
@@ -234,7 +266,7 @@ class Run:
 
     # After it.
 
-    def _rot(self) -> None:
+    def rot(self) -> None:
         """Change one byte of one segment, where it lies."""
         ledger = self.ledgers[0]
         segments = [path for path in self.disk.tree() if ledger.session in path and path.endswith(".jsonl")]
@@ -246,7 +278,7 @@ class Run:
                 ledger.rotted(data, offset)
                 self.disk.flip(path, offset, 1 << self.dice.randrange(8))
 
-    def _recover(self, ledger: Ledger) -> None:
+    def recover(self, ledger: Ledger) -> None:
         before, settled = files_of(self.disk, ledger), ledger.session in self.untouched_since_cut
         self.calm = True
         for _ in range(self.dice.choice((0, 0, 1, 2))):
@@ -260,7 +292,7 @@ class Run:
             finally:
                 machine.dead = True
             power_cut = self.dice.random() >= self.options.kills
-            self._stop(power_cut)
+            self.stop(power_cut)
             if power_cut:
                 self.figures.recovery_cuts += 1
                 before = before if settled else files_of(self.disk, ledger)
@@ -283,8 +315,8 @@ class Run:
         recovery: Recovery = again.recovery
         if recovery.cut_bytes or recovery.newline_added or recovery.quarantined:
             raise Violation(f"the second opening still found something: {recovery}")
-        places = {(d.where, d.kind) for d in first.damages}
-        if not places >= {(d.where, d.kind) for d in recovery.damages}:
+        # A rescue takes the lines around a damaged one along, so that this is found as a gap, in another place.
+        if not {d.after_seq for d in first.damages} >= {d.after_seq for d in recovery.damages}:
             raise Violation(f"the second opening found new damage: {recovery.damages}")
         ledger.check(list(again.records), store.blobs, power_cut=False)
         now(again.log.close())
@@ -312,14 +344,35 @@ def laboratory(first_seed: int, cuts: int, options: Options | None = None, *, en
     """Make runs from seeds upwards until there were so many cuts, or `enough` violations."""
     figures, options, seed = Figures(), options or Options(), first_seed
     while figures.cuts < cuts and not (enough and len(figures.violations) >= enough):
-        with ExitStack() as stack:
-            stack.enter_context(one_thread(seed))
-            for patch in options.patches:
-                stack.enter_context(patch())
-            try:
-                Run(seed, options, figures).go()
-            except (Violation, AgentshError, OSError, AssertionError, LookupError, ValueError, TypeError) as error:
-                figures.violations.append(f"seed {seed}: {type(error).__name__}: {error}")
-        figures.runs += 1
+        _one(seed, options, figures, Run.go)
         seed += 1
     return figures
+
+
+def short_lives(options: Options | None = None, *, step: int = 1, enough: int = 0) -> Figures:
+    """Make every run of a short life that is killed, another that the power ends, and a third that looks.
+
+    step: only every so many places. Short workloads, each ended at each place, find most faults of file systems
+    (CrashMonkey, OSDI 2018); so here.
+    """
+    figures, options = Figures(), options or Options()
+    places = [*range(1, SHORT_LIFE, step), 0]
+    for killed_at in places:
+        for cut_at in places:
+            if enough and len(figures.violations) >= enough:
+                return figures
+            seed = killed_at * SHORT_LIFE + cut_at
+            _one(seed, options, figures, partial(Run.short, killed_at=killed_at, cut_at=cut_at))
+    return figures
+
+
+def _one(seed: int, options: Options, figures: Figures, what: Callable[[Run], None]) -> None:
+    with ExitStack() as stack:
+        stack.enter_context(one_thread(seed))
+        for patch in options.patches:
+            stack.enter_context(patch())
+        try:
+            what(Run(seed, options, figures))
+        except (Violation, AgentshError, OSError, AssertionError, LookupError, ValueError, TypeError) as error:
+            figures.violations.append(f"seed {seed}: {type(error).__name__}: {error}")
+    figures.runs += 1

@@ -27,8 +27,8 @@ class Plan(NamedTuple):
     """What happens to a process. stop_at: number of the change at which it ends; 0: never.
 
     fail_at: number of the operation that fails with `error`, once or from then on; 0: none. short: writes do not
-    fail but take only a part. sync_only: only syncs of files count, and fail. evict: a failed sync also takes the
-    data out of the kernel.
+    fail but take only a part. sync_only: only syncs of files count, and fail. stop_after: after a failure it
+    ends at the change of that number. evict: a failed sync also takes the data out of the kernel.
     """
 
     stop_at: int = 0
@@ -37,6 +37,7 @@ class Plan(NamedTuple):
     for_ever: bool = False
     short: bool = False
     sync_only: bool = False
+    stop_after: int = 0
     evict: bool = False
 
 
@@ -48,6 +49,7 @@ class Machine:
         self.dice = dice
         self.plan = plan or Plan()
         self.dead = False
+        self.stop_at = self.plan.stop_at
         self.changes = 0
         self.ops: list[str] = []
         self.failed = 0
@@ -108,7 +110,7 @@ class Machine:
         self.ops.append(name)
         if changes or name in CHANGES:
             self.changes += 1
-            if self.changes == self.plan.stop_at:
+            if self.changes == self.stop_at:
                 how = self.dice.choice(("before", "after", "torn"))
                 if how == "torn" and torn is not None:
                     torn()
@@ -118,6 +120,8 @@ class Machine:
                 raise Stopped
         if self._fails(name):
             self.failed += 1
+            if self.plan.stop_after and self.failed == 1:
+                self.stop_at = self.changes + self.plan.stop_after
             failing()
             raise OSError(self.plan.error, os.strerror(self.plan.error))
         return act()

@@ -4,15 +4,17 @@ Those of the port change what the disk is asked for; those of the code change th
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from agentsh.log.files import FileSystem, make_dirs
+from agentsh.log.recover import _begin
 from agentsh.log.scan import Entry, Flaw, SegmentScan
 from agentsh.log.segment import NEW_NAME
 from agentsh.log.store import HARMLESS
 from agentsh.log.writer import Appender
-from tests.crash.laboratory import Options
+from tests.crash.laboratory import Figures, Options, laboratory, short_lives
 from tests.crash.ledger import looks_whole
 from tests.crash.machine import Machine
 
@@ -88,11 +90,17 @@ def _retried(self: Appender, cause: OSError) -> int:
 
 
 def _make_dirs_and_trust(files: FileSystem, path: str) -> None:
-    """Take the name of a directory that is there for durable. It was so until the laboratory found it."""
+    """Take the name of a directory that is there for durable."""
     try:
         files.listdir(path)
     except FileNotFoundError:
         make_dirs(files, path)
+
+
+def _begin_without_lines(*arguments: Any) -> Any:
+    """Leave unsynced lines behind in a closed segment, which nobody syncs."""
+    begin: Callable[..., Any] = _begin
+    return begin(*arguments[:-1], ())
 
 
 class CutsAtTheFirst(SegmentScan):
@@ -110,41 +118,73 @@ class CutsAtTheFirst(SegmentScan):
 
 
 class Mutant(NamedTuple):
-    """name: what is broken. options: how it is run. cuts: within how many it must be caught."""
+    """name: what is broken. options: how it is run. cuts: within how many it must be caught.
+
+    short: it takes the short lives, at each place.
+    """
 
     name: str
     options: Options
     cuts: int = 400
+    short: bool = False
+
+    def run(self, *, enough: int = 0) -> Figures:
+        """Let the laboratory look at it."""
+        return (
+            short_lives(self.options, enough=enough)
+            if self.short
+            else laboratory(0, self.cuts, self.options, enough=enough)
+        )
 
 
 def _port(name: str, machine: Callable[..., Machine], *, faults: float = 0.0, cuts: int = 400) -> Mutant:
     return Mutant(name, Options(machine=machine, faults=faults), cuts)
 
 
-def _code(name: str, *patches: Callable[[], Any], faults: float = 0.0, rot: float = 0.3, cuts: int = 400) -> Mutant:
-    return Mutant(name, Options(patches=patches, faults=faults, rot=rot), cuts)
+def _code(name: str, where: dict[str, Any], *, cuts: int = 1_000, short: bool = False, **options: Any) -> Mutant:
+    """Return a mutant of the code. where: dotted names, and what stands there instead."""
+    patches = tuple(partial(patch, name, new) for name, new in where.items())
+    return Mutant(name, Options(patches=patches)._replace(**options), cuts, short)
+
+
+def _nothing(*_: object) -> None:
+    return
 
 
 MUTANTS = (
     _port("no directory sync", NoDirectorySync),
-    _code(
-        "names of a killed process trusted", lambda: patch("agentsh.log.recover._make_names_durable", lambda *_: None)
-    ),
-    _code(
-        "directories of a killed process trusted",
-        lambda: patch("agentsh.log.recover.make_dirs", _make_dirs_and_trust),
-        lambda: patch("agentsh.stores.blobs.make_dirs", _make_dirs_and_trust),
-    ),
     _port("no header sync", NoHeaderSync),
     _port("no fdatasync", NoFileSync),
     _port("ack without sync, 1 in 5", AckWithoutSync),
-    _code("recovery without crc", lambda: patch("agentsh.log.scan.crc_fits", _any_json), rot=1.0, cuts=1_000),
-    _code("fsync retried on the same descriptor", lambda: patch.object(Appender, "_rescue", _retried), faults=1.0),
-    _port("rescue segment without its sync", NoRescueSync, faults=1.0, cuts=2_000),
-    _port("blob named before it is durable", NoBlobSync, cuts=1_000),
+    _code("recovery without crc", {"agentsh.log.scan.crc_fits": _any_json}, rot=1.0),
+    _code("fsync retried on the same descriptor", {"agentsh.log.writer.Appender._rescue": _retried}, faults=1.0),
+    _port("rescue segment without its sync", NoRescueSync, faults=1.0, cuts=1_000),
+    _port("blob named before it is durable", NoBlobSync),
     _port("quarantine without sync", NoQuarantine, cuts=1_000),
-    _code(
-        "recovery cuts at the first bad line", lambda: patch("agentsh.log.chain.SegmentScan", CutsAtTheFirst), rot=1.0
-    ),
+    _code("recovery cuts at the first bad line", {"agentsh.log.chain.SegmentScan": CutsAtTheFirst}, rot=1.0),
     _port("lease ignored", NoLease),
+    _code("names of a killed process trusted", {"agentsh.log.recover._make_names_durable": _nothing}, short=True),
+    _code(
+        "directories of a killed process trusted",
+        {
+            "agentsh.log.recover.make_dirs": _make_dirs_and_trust,
+            "agentsh.stores.blobs.make_dirs": _make_dirs_and_trust,
+        },
+        short=True,
+    ),
+    _code(
+        "lines in the kernel trusted after a failed fsync",
+        {"agentsh.log.recover._write_again": _nothing},
+        faults=1.0,
+        kills=0.5,
+        cuts=2_000,
+    ),
+    _code(
+        "lines of a closed segment left unsynced",
+        {"agentsh.log.recover._begin": _begin_without_lines},
+        faults=1.0,
+        kills=0.6,
+        cuts=3_000,
+    ),
 )
+"""The last four were faults of our own, until the laboratory found them."""

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tests.crash.laboratory import Options, laboratory
+from tests.crash.laboratory import Options, laboratory, short_lives
 
 FAULTS = Options(faults=0.5)
 CALM = Options()
@@ -25,7 +25,13 @@ def test_power_cuts(part: int) -> None:
 def test_power_cuts_and_failing_operations(part: int) -> None:
     figures = laboratory((SHARES + part) * SEEDS, 100, FAULTS)
     assert figures.violations == []
-    assert figures.failures > 10
+    assert figures.failures > 0
+
+
+def test_short_lives_that_end_at_each_place() -> None:
+    figures = short_lives(step=2)
+    assert figures.violations == []
+    assert figures.cuts > 300
 
 
 @pytest.mark.soak

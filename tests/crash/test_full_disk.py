@@ -57,8 +57,7 @@ async def test_a_storm_of_appends_on_a_disk_that_fills_up(small: Path) -> None:
         drafts = [note(dice.randbytes(size // 2).hex()) for _ in range(dice.randint(1, 3))]
         try:
             acked += await log.append(drafts)
-        except LogWriteFailed as error:
-            assert error.hint is not None or "blob" in error.message
+        except LogWriteFailed:
             refused += 1
         if dice.random() < 0.2:
             await log.wait_durable(log.last_seq)
@@ -131,4 +130,4 @@ def test_a_whole_run_in_a_home_that_is_full(small: Path, pages: int) -> None:
         assert list(store.damages(session)) == []
         lines = [record.raw for record in store.read(session)]
         assert b"".join(lines).startswith(done.stdout)
-    assert not [path for path in (small / "blobs").rglob("*.new")]
+    assert not list((small / "blobs").rglob("*.new"))
