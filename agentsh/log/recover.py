@@ -183,23 +183,25 @@ def _keep(files: FileSystem, directory: str, stem: str, source: int, start: int)
     taken, name, n = set(files.listdir(place)), stem, 0
     while name in taken:
         if _same(files, os.path.join(place, name), source, start):
-            # An earlier opening came this far and no further. Its copy is not trusted: where a sync of it failed,
-            # the next one would say that all is well.
-            files.unlink(os.path.join(place, name))
+            # An earlier opening came this far and no further. Its copy is not trusted, but replaced: where a sync of
+            # it failed, the next one would say that all is well.
             break
         n += 1
         name = f"{stem}.{n}"
     path = os.path.join(place, name)
-    fd = files.open(path, CREATE)
+    discard(files, path + ".new")
+    fd = files.open(path + ".new", CREATE)
     try:
-        for chunk in chunks(files, source, start):
-            write_all(files, fd, chunk)
-        files.sync(fd)
+        try:
+            for chunk in chunks(files, source, start):
+                write_all(files, fd, chunk)
+            files.sync(fd)
+        finally:
+            files.close(fd)
+        files.rename(path + ".new", path)
     except OSError:
-        files.close(fd)
-        discard(files, path)
+        discard(files, path + ".new")
         raise
-    files.close(fd)
     files.sync_dir(place)
     return name
 
