@@ -71,6 +71,8 @@ def recover(
         _make_names_durable(files, directory)
     if segment is None or tail is None:
         last = scan.segments[-1] if scan.segments else None
+        if last is not None and last.sealed is not None:
+            unsynced = ()  # it was synced before its name was there
         opened = _begin(files, directory, session, last, first_seq, by, unsynced)
         return opened, _recovery(0, False, moved, told)
     if segment.head.salt is None:
