@@ -52,7 +52,7 @@ class Killer:
             while self.kills < kills and self._killed():
                 self.kills += 1
             process = self._start()
-            out, err = process.communicate(timeout=100)
+            out, err = process.communicate(timeout=300)
             assert process.returncode == 0, err.decode()
             self._after(out)
             self._check_the_end()

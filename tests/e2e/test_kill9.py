@@ -8,7 +8,7 @@ from tests.e2e.kills import Killer, next_step
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(900)
 def test_sessions_of_twenty_steps_survive_being_killed(shell: Shell, seed: int) -> None:
     """Five times five kills; the server is strict and refuses what OpenAI would refuse."""
     with ScriptedServer([forever(next_step)]) as server:
