@@ -60,7 +60,7 @@ class Shell:
         return {**env, **more}
 
     def run(
-        self, *args: str, stdin: bytes = b"", timeout_s: float = 200, also: Mapping[str, str] | None = None, **env: str
+        self, *args: str, stdin: bytes = b"", timeout_s: float = 99, also: Mapping[str, str] | None = None, **env: str
     ) -> Done:
         """Run a command to its end. env, also: variables besides the usual ones."""
         start = time.monotonic()
