@@ -269,7 +269,8 @@ class Run:
     def rot(self) -> None:
         """Change one byte of one segment, where it lies."""
         ledger = self.ledgers[0]
-        segments = [path for path in self.disk.tree() if ledger.session in path and path.endswith(".jsonl")]
+        names = [name for name in files_of(self.disk, ledger) if name.endswith(".jsonl") and "/" not in name]
+        segments = [f"{ROOT}/{ledger.session}/{name}" for name in names]
         if segments:
             path = self.dice.choice(segments)
             data = self.disk.tree()[path]
