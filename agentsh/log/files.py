@@ -8,10 +8,12 @@ import fcntl
 import os
 import stat
 import sys
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 READ = os.O_RDONLY
 APPEND = os.O_WRONLY | os.O_APPEND
+WRITE = os.O_WRONLY
 CREATE = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
 LOCK_FILE = os.O_RDWR | os.O_CREAT
 
@@ -35,7 +37,7 @@ class FileSystem(Protocol):
     """
 
     def open(self, path: str, flags: int) -> int:
-        """Return a descriptor; flags: READ, APPEND, CREATE or LOCK_FILE."""
+        """Return a descriptor; flags: READ, APPEND, WRITE, CREATE or LOCK_FILE."""
         ...
 
     def close(self, fd: int) -> None:
@@ -48,6 +50,10 @@ class FileSystem(Protocol):
 
     def write(self, fd: int, data: bytes) -> int:
         """Write once and return how many bytes were taken, which may be fewer than given."""
+        ...
+
+    def rewrite(self, fd: int, data: bytes, offset: int) -> int:
+        """Write once over what is there, to a descriptor of WRITE, and return how many bytes were taken."""
         ...
 
     def truncate(self, fd: int, size: int) -> None:
@@ -126,6 +132,10 @@ class RealFiles:
     def write(self, fd: int, data: bytes) -> int:
         """Call write(2) once."""
         return os.write(fd, data)
+
+    def rewrite(self, fd: int, data: bytes, offset: int) -> int:
+        """Call pwrite(2) once; Linux would append to a descriptor of APPEND all the same."""
+        return os.pwrite(fd, data, offset)
 
     def truncate(self, fd: int, size: int) -> None:
         """Cut the file."""
@@ -221,31 +231,31 @@ def write_all(files: FileSystem, fd: int, data: bytes) -> None:
 
 
 def make_dirs(files: FileSystem, path: str) -> None:
-    """Make a directory and, durably, what is missing above it.
+    """Make a directory and what is missing above it, and see to it that its name is durable.
+
+    Also where it is there already: whoever made it may have died before the sync of its name. What stands above it
+    was durable before something was put into it, so that one level is enough.
 
     Raises:
         OSError: a place cannot be written, or is no directory.
     """
-    try:
-        if files.stat(path).is_dir:
-            return
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
     parent = os.path.dirname(path) or "."
-    if parent != path:
-        _parents(files, parent)
-    try:
-        files.mkdir(path)
-    except FileExistsError:  # a race, or a link to a directory that the user put there
+    if _is_there(files, path):
+        with suppress(PermissionError):  # a place that somebody else gave us
+            files.sync_dir(parent)
         return
+    if parent != path:
+        make_dirs(files, parent)
+    with suppress(FileExistsError):  # a race
+        files.mkdir(path)
     files.sync_dir(parent)
 
 
-def _parents(files: FileSystem, path: str) -> None:
+def _is_there(files: FileSystem, path: str) -> bool:
     try:
+        if files.stat(path).is_dir:
+            return True
         files.listdir(path)  # follows links, unlike stat
     except FileNotFoundError:
-        make_dirs(files, path)
+        return False
+    return True

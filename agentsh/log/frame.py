@@ -81,6 +81,12 @@ def encode_header(
     return Header(session, ordinal, first_seq, nonce, rescue, parent, prev_sha256, created, by, raw, crc32(raw))
 
 
+def resealed(line: bytes, salt: int) -> bytes:
+    """Return a line with the crc that it has in another segment."""
+    body = line[:-CRC_TAIL]
+    return body + b',"crc":"%08x"}\n' % crc32(body, salt)
+
+
 def crc_fits(line: bytes, salt: int) -> bool:
     """Tell whether `line` (LF included) carries the crc of its own bytes; compares bytes, not numbers."""
     cut = len(line) - CRC_TAIL

@@ -44,7 +44,7 @@ def read_head(data: bytes) -> Head:
     newer = _newer(line) if crc_fits(line, 0) else None
     if newer is not None:
         return Head(None, None, True, line_end, newer=newer, flaws=tuple(flaws))
-    return _without_header(data, start, line_end, flaws) or _unknown(line, flaws)
+    return _without_header(data, start, line_end, flaws) or _unknown(line, start, line_end, flaws)
 
 
 def _decoded(line: bytes) -> Header | None:
@@ -61,9 +61,17 @@ def _newer(line: bytes) -> str | None:
     return named if named is not None and named.startswith(_FAMILY) and named != FORMAT else None
 
 
-def _unknown(line: bytes, flaws: list[Flaw]) -> Head:
-    """Nothing can be read: the creation was cut short, or a newer format frames its lines in another way."""
-    return Head(None, None, False, 0, newer=_newer(line), flaws=tuple(flaws))
+def _unknown(line: bytes, start: int, end: int, flaws: list[Flaw]) -> Head:
+    """Nothing can be read: the creation was cut short, or a newer format frames its lines in another way.
+
+    Or the header stands alone, and a byte of the format's name is wrong: then its own crc fits with the right name.
+    """
+    newer = _newer(line)
+    if newer is not None:
+        header = _decoded(line.replace(newer.encode(), FORMAT.encode(), 1))
+        if header is not None:
+            return Head(header, header.salt, False, end, flaws=(*flaws, Flaw(start, end - start, "header", 0)))
+    return Head(None, None, False, 0, newer=newer, flaws=tuple(flaws))
 
 
 def _without_header(data: bytes, start: int, line_end: int, flaws: list[Flaw]) -> Head | None:

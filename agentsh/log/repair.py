@@ -18,14 +18,13 @@ from agentsh.base.errors import LogError, LogTooNew
 from agentsh.log.chain import LogScan, Segment
 from agentsh.log.check import Survey, survey
 from agentsh.log.files import CREATE, READ, FileSystem, make_dirs, write_all
-from agentsh.log.frame import encode_event, encode_header
+from agentsh.log.frame import encode_event, encode_header, resealed
 from agentsh.log.record import Draft, Header
 from agentsh.log.recover import QUARANTINE
 from agentsh.log.salvage import MAX_FILLED, Epoch, Salvage, lines_of, salvage
 from agentsh.log.scan import peek
 from agentsh.log.segment import NEW_NAME, OPEN_NAME, chunks, discard, exists
 from agentsh.log.store import Damage
-from agentsh.log.writer import resealed
 
 WRITE_BYTES = 1 << 20
 

@@ -3,14 +3,14 @@
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import NamedTuple
 
 from agentsh.base.clock import timestamp
 from agentsh.log.files import CREATE, READ, FileSystem, write_all
-from agentsh.log.frame import encode_header
+from agentsh.log.frame import encode_header, resealed
 from agentsh.log.record import Header
 
 OPEN_NAME = "events.jsonl"
@@ -78,6 +78,36 @@ def begin_segment(files: FileSystem, directory: str, header: Header) -> int:
         discard(files, path)
         raise
     return fd
+
+
+def write_rescue(files: FileSystem, directory: str, header: Header, lines: Iterable[bytes]) -> tuple[int, int]:
+    """Write lines of other segments durably to a new one that has not got its name yet; return (descriptor, size).
+
+    Raises:
+        OSError: the disk refused.
+    """
+    path = os.path.join(directory, NEW_NAME)
+    data = header.raw + b"".join([resealed(line, header.salt) for line in lines])
+    discard(files, path)
+    fd = files.open(path, CREATE)
+    try:
+        write_all(files, fd, data)
+        files.sync(fd)
+    except OSError:
+        files.close(fd)
+        discard(files, path)
+        raise
+    return fd, len(data)
+
+
+def name_rescue(files: FileSystem, directory: str) -> None:
+    """Make a written rescue the open segment, durably.
+
+    Raises:
+        OSError: the disk refused.
+    """
+    files.rename(os.path.join(directory, NEW_NAME), os.path.join(directory, OPEN_NAME))
+    files.sync_dir(directory)
 
 
 def close_segment(files: FileSystem, directory: str, ordinal: int, first_seq: int) -> str:

@@ -8,15 +8,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Literal
-from zlib import crc32
 
 from agentsh.base.errors import LogWriteFailed, SessionHeld
-from agentsh.log.files import CREATE, FileSystem, write_all
-from agentsh.log.frame import CRC_TAIL, decode_event, encode_event
+from agentsh.log.files import FileSystem
+from agentsh.log.frame import decode_event, encode_event
 from agentsh.log.record import Draft, Record
 from agentsh.log.recover import OpenSegment
 from agentsh.log.roll import roll, take_back
-from agentsh.log.segment import NEW_NAME, OPEN_NAME, close_segment, discard, new_header
+from agentsh.log.segment import close_segment, name_rescue, new_header, write_rescue
 from agentsh.log.spill import MAX_LINE_BYTES, spill
 from agentsh.log.store import BlobStore
 from agentsh.log.sync import GroupSync
@@ -215,7 +214,9 @@ class Appender:
         """Make all that is written durable; on the sync thread."""
         with self._flushing:
             with self._io:
-                fd, upto = self._segment.fd, self._last_seq
+                fd, upto, doubt = self._segment.fd, self._last_seq, self._segment.doubt
+            if doubt is not None:
+                return self._rescue(doubt)
             try:
                 self._files.sync(fd)
             except OSError as error:
@@ -250,24 +251,12 @@ class Appender:
         files, directory = self._files, self._directory
         first = self._unsynced[0][0] if self._unsynced else self._last_seq + 1
         header = new_header(self._session, ordinal=old.ordinal + 1, first_seq=first, by=self._by, rescue=True)
-        data = header.raw + b"".join([resealed(line, header.salt) for _, line in self._unsynced])
-        path = os.path.join(directory, NEW_NAME)
-        discard(files, path)
-        fd = files.open(path, CREATE)
+        fd, size = write_rescue(files, directory, header, [line for _, line in self._unsynced])
         try:
-            write_all(files, fd, data)
-            files.sync(fd)
             close_segment(files, directory, old.ordinal, old.first_seq)
-            files.rename(path, os.path.join(directory, OPEN_NAME))
-            files.sync_dir(directory)
+            name_rescue(files, directory)
         except OSError:
             files.close(fd)
             take_back(files, directory, old)
             raise
-        return OpenSegment(fd, len(data), header.salt, old.ordinal + 1, first)
-
-
-def resealed(line: bytes, salt: int) -> bytes:
-    """Return a line with the crc that it has in another segment."""
-    body = line[:-CRC_TAIL]
-    return body + b',"crc":"%08x"}\n' % crc32(body, salt)
+        return OpenSegment(fd, size, header.salt, old.ordinal + 1, first)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agentsh.base.errors import BlobMissing, LogWriteFailed
 from agentsh.log.files import CREATE, LOCK_FILE, READ, FileSystem, RealFiles, make_dirs, write_all
-from agentsh.log.segment import chunks, discard
+from agentsh.log.segment import chunks, discard, exists
 
 LEVEL = 3
 """zstd level: 75 % saved at over 300 MB/s (reference/durability.md, table e)."""
@@ -31,6 +31,7 @@ class FileBlobs:
         self._directory = os.fspath(directory)
         self._files = files or RealFiles()
         self._durable: set[str] = set()
+        self._places: set[str] = set()
         self._local = threading.local()
 
     @contextmanager
@@ -72,11 +73,17 @@ class FileBlobs:
 
     def _lock(self) -> None:
         if getattr(self._local, "fd", None) is None:
-            make_dirs(self._files, self._directory)
+            self._make(self._directory)
             fd = self._files.open(os.path.join(self._directory, "lock"), LOCK_FILE)
             self._local.fd = fd
             with suppress(OSError):  # no flock on this file system: gc cannot run there either
                 self._files.lock(fd, exclusive=False, wait=True)
+
+    def _make(self, place: str) -> None:
+        """See to it that a directory is there, and once that its name is durable."""
+        if place not in self._places or not exists(self._files, place):
+            make_dirs(self._files, place)
+            self._places.add(place)
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name[:2], f"{name}.zst")
@@ -105,7 +112,7 @@ class FileBlobs:
     def _keep(self, name: str, data: bytes) -> None:
         files, path = self._files, self._path(name)
         place = os.path.dirname(path)
-        make_dirs(files, place)
+        self._make(place)
         if self._read(name) is None:
             new = os.path.join(place, f".{name}.{os.getpid()}.{secrets.token_hex(4)}.new")
             fd = files.open(new, CREATE)

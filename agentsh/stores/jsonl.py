@@ -210,13 +210,13 @@ class JsonlStore:
                     f"two programs have written session {session} at once; both are kept",
                     hint=f"agentsh repair {session}",
                 )
-            segment, recovery = recover(self._files, directory, session, scan, by)
+            first = len(seqs)
+            while first and seqs[first - 1] > scan.durable_seq and self.capabilities.durable:
+                first -= 1
+            unsynced = list(zip(seqs[first:], lines[first:], strict=True))
+            segment, recovery = recover(self._files, directory, session, scan, by, unsynced)
         finally:
             scan.close()
-        first = len(seqs)
-        while first and seqs[first - 1] > scan.durable_seq:
-            first -= 1
-        unsynced = list(zip(seqs[first:], lines[first:], strict=True))
         appender = self._appender(session, segment, by, scan.last_seq, scan.durable_seq, unsynced)
         sealer = self._sealer(session)
         sealer.wake(segment.ordinal)

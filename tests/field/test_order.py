@@ -10,8 +10,8 @@ import pytest
 
 from agentsh.app.repairing import WORDS
 from agentsh.base.errors import LogWriteFailed
+from agentsh.log.frame import resealed
 from agentsh.log.record import Draft
-from agentsh.log.writer import resealed
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.jsonl import JsonlStore
 from agentsh.stores.repair import repairing

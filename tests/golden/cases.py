@@ -5,10 +5,9 @@ from hashlib import sha256
 from pathlib import Path
 from zlib import crc32
 
-from agentsh.log.frame import CRC_TAIL, encode_event, encode_header
+from agentsh.log.frame import CRC_TAIL, encode_event, encode_header, resealed
 from agentsh.log.record import Draft, Header
 from agentsh.log.segment import closed_name
-from agentsh.log.writer import resealed
 
 SESSION = "20261129-k3v9qd"
 OPEN = "events.jsonl"

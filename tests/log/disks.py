@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from agentsh.log.files import LOCK_FILE, READ, FileSystem, RealFiles, Stat
+from agentsh.log.files import LOCK_FILE, READ, WRITE, FileSystem, RealFiles, Stat
 
 
 class _Node:
@@ -75,6 +75,11 @@ class MemFiles:
             node.data[:] = data
         else:
             node.data += data
+        return len(data)
+
+    def rewrite(self, fd: int, data: bytes, offset: int) -> int:
+        assert self.fds[fd][1] == WRITE
+        assert self.fds[fd][0].data[offset : offset + len(data)] == data
         return len(data)
 
     def truncate(self, fd: int, size: int) -> None:

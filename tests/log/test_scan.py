@@ -383,3 +383,13 @@ def test_names_that_are_no_segments_are_passed_over() -> None:
     assert found == TEXTS
     assert scan.damages == []
     assert files.data(LOG) == WHOLE
+
+
+def test_a_flip_in_the_name_of_the_format_is_no_newer_format() -> None:
+    """Found by the crash laboratory, seed 100972: with no record behind it, the session did not open any more."""
+    place = HEAD.raw.index(b"-log/") + 5
+    for bit in range(8):
+        data = bytearray(HEAD.raw)
+        data[place] ^= 1 << bit
+        _, scan = scan_of(bytes(data))
+        assert scan.newer is None, bytes(data[:30])

@@ -150,7 +150,7 @@ async def test_closed_segments_without_an_open_one(store: JsonlStore, tmp_path: 
     opened = await opened_and_continued(store)
     assert texts(opened.records) == TEXTS
     fresh = decode_header(path.read_bytes().partition(b"\n")[0] + b"\n")
-    assert (fresh.ordinal, fresh.first_seq, fresh.rescue) == (1, 11, False)
+    assert (fresh.ordinal, fresh.first_seq, fresh.rescue) == (1, 10, True)  # 10 may not be durable
     assert fresh.prev_sha256 is not None
     assert list(store.damages(SESSION)) == []
 

@@ -1,0 +1,190 @@
+"""Broken writers and readers, one for each thing that makes the log crash-proof: the laboratory must catch them all.
+
+Those of the port change what the disk is asked for; those of the code change the code under test.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from agentsh.log.files import FileSystem, make_dirs
+from agentsh.log.recover import _begin
+from agentsh.log.scan import Entry, Flaw, SegmentScan
+from agentsh.log.segment import NEW_NAME
+from agentsh.log.store import HARMLESS
+from agentsh.log.writer import Appender
+from tests.crash.laboratory import Figures, Options, laboratory, short_lives
+from tests.crash.ledger import looks_whole
+from tests.crash.machine import Machine
+
+
+class NoDirectorySync(Machine):
+    def sync_dir(self, path: str) -> None:
+        return
+
+
+class NoFileSync(Machine):
+    def sync(self, fd: int) -> None:
+        self.during_sync()
+
+
+class NoHeaderSync(Machine):
+    """A file that holds one line is not synced."""
+
+    def sync(self, fd: int) -> None:
+        data = self.disk.read(fd, 1_000, 0) if not self.dead else b""
+        if not (data.startswith(b'{"format"') and data.find(b"\n") == len(data) - 1):
+            super().sync(fd)
+
+
+class AckWithoutSync(Machine):
+    """One sync in five is only said to have happened."""
+
+    def sync(self, fd: int) -> None:
+        if self.dice.random() < 0.8:
+            super().sync(fd)
+
+
+class NoRescueSync(Machine):
+    """The segment that takes the lines of a failed sync is not synced itself."""
+
+    def sync(self, fd: int) -> None:
+        if not self.paths.get(fd, "").endswith(NEW_NAME):
+            super().sync(fd)
+
+
+class NoBlobSync(Machine):
+    """An event names its blob before that is durable."""
+
+    def sync(self, fd: int) -> None:
+        if "/blobs/" not in self.paths.get(fd, ""):
+            super().sync(fd)
+
+
+class NoQuarantine(Machine):
+    """What is cut off is not kept durably."""
+
+    def sync(self, fd: int) -> None:
+        if "/quarantine/" not in self.paths.get(fd, ""):
+            super().sync(fd)
+
+
+class NoLease(Machine):
+    def lock(self, fd: int, *, exclusive: bool, wait: bool) -> bool:
+        return True
+
+
+def _any_json(line: bytes, salt: int) -> bool:
+    return looks_whole(line)
+
+
+def _retried(self: Appender, cause: OSError) -> int:
+    """Sync again on the descriptor whose sync has failed, and believe what it says."""
+    try:
+        self._files.sync(self._segment.fd)
+    except OSError as error:
+        raise self._failed(error, "cannot sync the log") from cause
+    self._unsynced.clear()
+    return self._last_seq
+
+
+def _make_dirs_and_trust(files: FileSystem, path: str) -> None:
+    """Take the name of a directory that is there for durable."""
+    try:
+        files.listdir(path)
+    except FileNotFoundError:
+        make_dirs(files, path)
+
+
+def _begin_without_lines(*arguments: Any) -> Any:
+    """Leave unsynced lines behind in a closed segment, which nobody syncs."""
+    begin: Callable[..., Any] = _begin
+    return begin(*arguments[:-1], ())
+
+
+class CutsAtTheFirst(SegmentScan):
+    """Takes the first line that does not read for the end."""
+
+    def items(self) -> Iterator[Entry | Flaw]:
+        end: Flaw | None = None
+        for item in super().items():
+            if end is None and isinstance(item, Flaw) and item.kind not in HARMLESS:
+                end = item
+            elif end is None:
+                yield item
+        if end is not None:
+            self.good_end, self.tail, self._unended = end.offset, end._replace(bytes=self.end - end.offset), -1
+
+
+class Mutant(NamedTuple):
+    """name: what is broken. options: how it is run. cuts: within how many it must be caught.
+
+    short: it takes the short lives, at each place.
+    """
+
+    name: str
+    options: Options
+    cuts: int = 400
+    short: bool = False
+
+    def run(self, *, enough: int = 0) -> Figures:
+        """Let the laboratory look at it."""
+        return (
+            short_lives(self.options, enough=enough)
+            if self.short
+            else laboratory(0, self.cuts, self.options, enough=enough)
+        )
+
+
+def _port(name: str, machine: Callable[..., Machine], *, faults: float = 0.0, cuts: int = 400) -> Mutant:
+    return Mutant(name, Options(machine=machine, faults=faults), cuts)
+
+
+def _code(name: str, where: dict[str, Any], *, cuts: int = 1_000, short: bool = False, **options: Any) -> Mutant:
+    """Return a mutant of the code. where: dotted names, and what stands there instead."""
+    patches = tuple(partial(patch, name, new) for name, new in where.items())
+    return Mutant(name, Options(patches=patches)._replace(**options), cuts, short)
+
+
+def _nothing(*_: object) -> None:
+    return
+
+
+MUTANTS = (
+    _port("no directory sync", NoDirectorySync),
+    _port("no header sync", NoHeaderSync),
+    _port("no fdatasync", NoFileSync),
+    _port("ack without sync, 1 in 5", AckWithoutSync),
+    _code("recovery without crc", {"agentsh.log.scan.crc_fits": _any_json}, rot=1.0),
+    _code("fsync retried on the same descriptor", {"agentsh.log.writer.Appender._rescue": _retried}, faults=1.0),
+    _port("rescue segment without its sync", NoRescueSync, faults=1.0, cuts=1_000),
+    _port("blob named before it is durable", NoBlobSync),
+    _port("quarantine without sync", NoQuarantine, cuts=1_000),
+    _code("recovery cuts at the first bad line", {"agentsh.log.chain.SegmentScan": CutsAtTheFirst}, rot=1.0),
+    _port("lease ignored", NoLease),
+    _code("names of a killed process trusted", {"agentsh.log.recover._make_names_durable": _nothing}, short=True),
+    _code(
+        "directories of a killed process trusted",
+        {
+            "agentsh.log.recover.make_dirs": _make_dirs_and_trust,
+            "agentsh.stores.blobs.make_dirs": _make_dirs_and_trust,
+        },
+        short=True,
+    ),
+    _code(
+        "lines in the kernel trusted after a failed fsync",
+        {"agentsh.log.recover._write_again": _nothing},
+        faults=1.0,
+        kills=0.5,
+        cuts=2_000,
+    ),
+    _code(
+        "lines of a closed segment left unsynced",
+        {"agentsh.log.recover._begin": _begin_without_lines},
+        faults=1.0,
+        kills=0.6,
+        cuts=3_000,
+    ),
+)
+"""The last four were faults of our own, until the laboratory found them."""

@@ -1,0 +1,48 @@
+"""Power cuts and kills at any change of the disk, again during recovery, with failing operations: nothing is lost."""
+
+import sys
+
+import pytest
+
+from tests.crash.laboratory import Options, laboratory, short_lives
+
+FAULTS = Options(faults=0.5)
+CALM = Options()
+SHARES = 8
+"""Parts of the test run, for several processors. Each has seeds of its own."""
+SEEDS = 1_000
+
+
+@pytest.mark.parametrize("part", range(SHARES))
+def test_power_cuts(part: int) -> None:
+    figures = laboratory(part * SEEDS, 150, CALM)
+    assert figures.violations == []
+    assert figures.recovery_cuts > 30
+    assert figures.kills > 10
+
+
+@pytest.mark.parametrize("part", range(SHARES))
+def test_power_cuts_and_failing_operations(part: int) -> None:
+    figures = laboratory((SHARES + part) * SEEDS, 100, FAULTS)
+    assert figures.violations == []
+    assert figures.failures > 0
+
+
+def test_short_lives_that_end_at_each_place() -> None:
+    figures = short_lives(step=2)
+    assert figures.violations == []
+    assert figures.cuts > 300
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("options", [CALM, FAULTS], ids=["calm", "faults"])
+def test_many_power_cuts(options: Options) -> None:
+    figures = laboratory(100_000, 10_000, options)
+    sys.stderr.write(f"\n{figures}\n")
+    assert figures.violations == []
+
+
+def test_a_seed_always_does_the_same() -> None:
+    options = Options(faults=0.5, lives=3)
+    assert str(laboratory(7, 40, options)) == str(laboratory(7, 40, options))
