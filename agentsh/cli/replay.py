@@ -74,8 +74,10 @@ def run(options: ReplayOptions) -> int:
             to, texts = page if options.step else text, BlobTexts(blob_store(place.home))
             renderer = screen_renderer(to, texts, live=False, plain=options.format == "text")
         stack.callback(renderer.close)
-        _play(_wanted(_records(store, place, options), options), renderer, options, page)
+        played = _play(_wanted(_records(store, place, options), options), renderer, options, page)
     _tell_of_damage(store, place)
+    if not played:
+        print(f"agentsh: no event of {place.id} is among those asked for", file=sys.stderr)
     return 0
 
 
@@ -164,11 +166,13 @@ def _wanted(records: Iterator[Record], options: ReplayOptions) -> Iterator[Recor
             yield record
 
 
-def _play(records: Iterator[Record], renderer: Renderer, options: ReplayOptions, page: _Page) -> None:
+def _play(records: Iterator[Record], renderer: Renderer, options: ReplayOptions, page: _Page) -> int:
+    """Hand the events to the renderer at their pace; return how many there were."""
     before: Event | None = None
-    shown = False
+    shown, played = False, 0
     for record in records:
         event = decode(record)
+        played += 1
         if options.speed is not None and before is not None:
             time.sleep(_pause_s(before, event, options.speed))
         before = event
@@ -176,16 +180,17 @@ def _play(records: Iterator[Record], renderer: Renderer, options: ReplayOptions,
             renderer.on(event)
         elif options.format == "json":
             if shown and not _enter(event):
-                return
+                return played
             renderer.on(event)
             shown = True
         else:
             renderer.on(event)
             if text := page.take():
                 if shown and not _enter(event):
-                    return
+                    return played
                 page.turn(text)
                 shown = True
+    return played
 
 
 def _pause_s(before: Event, event: Event, speed: float) -> float:

@@ -168,6 +168,7 @@ def test_limits_exit_7(shell: Shell, serve: Serve) -> None:
     serve(*(reply(calls=[call("list", {"path": "."})]) for _ in range(2)))
     done = shell.run("new", "go", "-p", "--max-steps", "2")
     assert done.code == 7
+    assert "agentsh resume 2" in done.err
     assert of_type(shell.events(), "turn_finished")[0]["reason"] == "max_steps"
 
 

@@ -131,6 +131,7 @@ async def test_model_and_unknown_commands() -> None:
         assert "known: a, b" in "\n".join((await commands.run("model", "", context)).rows)
         await commands.run("model", "b", context)
         assert r.session.state.model == "b"
+        assert (await commands.run("model", "b", context)).rows == ["  model: b, as before"]
         assert (await commands.run("modle", "", context)).rows == ["there is no /modle; did you mean /model?"]
         assert (await commands.run("zzz", "", context)).rows == ["there is no /zzz; see /help"]
         for name in commands.COMMANDS:
