@@ -103,7 +103,8 @@ def test_replay_in_its_forms(shell: Shell, serve: Serve, tmp_path: Path) -> None
     assert (tmp_path / "out.txt").read_text() == piped
     assert shell.run("replay", "--last", "--type", "nonsense").code == 2
     beyond = shell.run("replay", "--last", "--from", "100000")
-    assert (beyond.code, beyond.out) == (0, b"") and "no event" in beyond.err
+    assert (beyond.code, beyond.out) == (0, b"")
+    assert "no event" in beyond.err
 
 
 def test_follow_shows_what_is_added(shell: Shell, serve: Serve) -> None:
