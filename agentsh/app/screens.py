@@ -1,12 +1,15 @@
 """Which renderer watches, and with which colours: from the terminal and the environment to a renderer."""
 
 import os
-from typing import BinaryIO, TextIO
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from agentsh.app.width import columns_from
 from agentsh.app.wiring import RENDERERS, load
 from agentsh.ports.renderer import LiveRenderer, Renderer
 from agentsh.ports.texts import Texts
+
+if TYPE_CHECKING:
+    from agentsh.render.live import Region
 
 PIPE_COLUMNS = 80
 
@@ -21,14 +24,16 @@ def columns(out: TextIO) -> int | None:
     return None if out.isatty() else columns_from(os.environ, PIPE_COLUMNS)
 
 
-def screen_renderer(out: TextIO, texts: Texts, *, live: bool, plain: bool = False) -> LiveRenderer:
+def screen_renderer(
+    out: TextIO, texts: Texts, *, live: bool, plain: bool = False, region: "Region | None" = None
+) -> LiveRenderer:
     """Return the renderer of the scrollback. live: with a region below it for what is not finished.
 
-    plain: no colours, whatever the terminal.
+    plain: no colours, whatever the terminal. region: where what is not finished is drawn, if not by the renderer.
     """
     colour = colours(out) and not plain
     make = load(RENDERERS["screen"])
-    screen: LiveRenderer = make(out, width=columns(out), colour=colour, live=live, texts=texts)
+    screen: LiveRenderer = make(out, width=columns(out), colour=colour, live=live, texts=texts, region=region)
     return screen
 
 

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from typing import TextIO, cast
 
 from agentsh.app.build import Running
 from agentsh.app.paths import Home
@@ -13,6 +14,7 @@ from agentsh.app.texts import BlobTexts
 from agentsh.events.event import Event
 from agentsh.repl.ask import TerminalApprover
 from agentsh.repl.loop import run_repl
+from agentsh.repl.stage import Stage
 from agentsh.repl.terminal import ReplIO, keep_typed, quiet
 
 SHOWN_TURNS = 3
@@ -23,9 +25,12 @@ class Terminal:
     """Puts the parts of a terminal together before there is a session, and runs it."""
 
     def __init__(self, home: Home, settings: Settings) -> None:
-        self.renderer = screen_renderer(sys.stdout, BlobTexts(blob_store(home)), live=True)
+        stage, texts = Stage(sys.stdout), BlobTexts(blob_store(home))
+        self.renderer = screen_renderer(cast(TextIO, stage), texts, live=True, region=stage)
         self._io = ReplIO(
             screen=self.renderer,
+            stage=stage,
+            text=texts.text,
             history_file=home.root / "history",
             models=tuple(dict.fromkeys([*settings.models, "demo"])),
         )

@@ -6,6 +6,7 @@ changes, whether it wraps old lines anew or not, so that erasing from there down
 
 import re
 from collections.abc import Sequence
+from typing import Protocol
 from unicodedata import east_asian_width
 
 from rich.cells import cell_len
@@ -15,6 +16,22 @@ ERASE_DOWN, ERASE_LINE = "\x1b[J", "\x1b[K"
 ERASE_ALL = "\r\x1b[C\x1b[J\x1b[1K\r"
 """Erase from this line down, in two parts: at the top left corner tmux would first copy the screen to its history."""
 _SGR = re.compile("\x1b\\[[0-9;]*m")
+
+
+class Region(Protocol):
+    """Where live rows are drawn. What a method returns is for the caller to write."""
+
+    def erase(self) -> str:
+        """Take the rows away, since finished lines follow."""
+        ...
+
+    def leave(self) -> str:
+        """Take the rows away for good, or for as long as somebody else has the terminal."""
+        ...
+
+    def draw(self, rows: Sequence[str], width: int) -> str:
+        """Show `rows`, each shorter than the terminal is wide."""
+        ...
 
 
 class LiveRegion:

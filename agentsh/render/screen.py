@@ -16,7 +16,7 @@ from agentsh.ports.texts import Texts
 from agentsh.render import theme
 from agentsh.render.calls import Calls, OpenCall
 from agentsh.render.lines import LINES, Page, opaque
-from agentsh.render.live import LiveRegion
+from agentsh.render.live import LiveRegion, Region
 from agentsh.render.paint import Painter, fit, shown
 from agentsh.render.reply import Reply
 
@@ -37,7 +37,8 @@ class ScreenRenderer:
     """Shows a session in a terminal's own scrollback, or as plain lines.
 
     width: columns, or None for those of the terminal, taken anew for each block. live: whether previews are drawn;
-    without it nothing but finished lines is written. now_s: the clock of spinner and redraws.
+    without it nothing but finished lines is written. region: where they are drawn, if not by this renderer itself.
+    now_s: the clock of spinner and redraws.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class ScreenRenderer:
         colour: bool,
         live: bool,
         texts: Texts,
+        region: Region | None = None,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._out = out
@@ -56,7 +58,7 @@ class ScreenRenderer:
         self._texts = texts
         self._now_s = now_s
         self._painter = Painter(colour=colour)
-        self._region = LiveRegion()
+        self._region = region or LiveRegion()
         self._calls = Calls(self._painter, texts)
         self._reply = Reply()
         self._last = ""
@@ -96,12 +98,15 @@ class ScreenRenderer:
 
     def signal(self, signal: Signal) -> None:
         """Preview. Finished blocks of a streaming reply are printed for good."""
+        printed = False
         match signal:
             case TextDelta(text):
                 self._retry = ""
                 self._fresh += len(text)
                 goes_on = self._reply.printed
-                self._put("answer", self._reply.say(self._page(), text), goes_on=goes_on)
+                rows = self._reply.say(self._page(), text)
+                self._put("answer", rows, goes_on=goes_on)
+                printed = bool(rows)
             case ReasoningDelta(text):
                 self._retry = ""
                 self._reply.think(text)
@@ -116,7 +121,7 @@ class ScreenRenderer:
                 )
             case SavingStopped(reason):
                 self._alarm = f"NOTHING IS BEING SAVED: {one_line(reason, 300)}"
-        self._draw(force=isinstance(signal, (Retrying, SavingStopped)))
+        self._draw(force=printed or isinstance(signal, (Retrying, SavingStopped)))
         self._flush()
 
     def tick(self) -> None:

@@ -1,24 +1,24 @@
-"""The loop: prompt, turn, prompt; what a signal means when; and a terminal that is whole again at every exit."""
+"""The loop: a prompt that is always there, and turns one after the other; every exit leaves a whole terminal."""
 
 import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from typing import Any
 
 from agentsh.base.errors import AgentshError, LogError
 from agentsh.base.text import one_line
 from agentsh.engine.session import Session
+from agentsh.engine.turn import TurnOutcome
 from agentsh.repl import commands
 from agentsh.repl.commands import SlashContext
-from agentsh.repl.prompt import TWICE_S, Prompt
-from agentsh.repl.status import status_line
-from agentsh.repl.terminal import ReplIO, quiet, restore
+from agentsh.repl.prompt import TWICE_S, Actions, Prompt
+from agentsh.repl.status import queue_rows, status_line
+from agentsh.repl.terminal import ReplIO, restore
 
 INTERRUPTED = 130
 TICK_S = 0.1
-
-Notice = list[tuple[str, str]]
 
 
 async def run_repl(session: Session, io: ReplIO) -> int:
@@ -28,7 +28,7 @@ async def run_repl(session: Session, io: ReplIO) -> int:
         with repl.signals():
             await repl.run()
     finally:
-        io.interrupt = None
+        io.ask = None
         with contextlib.suppress(OSError, ValueError):  # the terminal may be gone
             io.screen.close()
         restore(io)
@@ -43,17 +43,17 @@ class Repl:
         self.code = 0
         self._session = session
         self._io = io
-        self._prompt = Prompt(io, lambda: status_line(session.state, io.sandbox, io.display().get_size().columns))
-        self._notice: Notice = []
-        self._draft = ""
-        self._leaving = False
+        actions = Actions(self._enter, self._steer, self._interrupt, self._recall, lambda: self._work is not None)
+        self._prompt = Prompt(io, self._status, self._waiting, actions)
+        self._work: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         self._interrupted_s = float("-inf")
 
     @contextlib.contextmanager
     def signals(self) -> Iterator[None]:
         """Take the signals of a terminal while the loop runs."""
         loop = asyncio.get_running_loop()
-        handlers = {signal.SIGINT: self.interrupt, signal.SIGTERM: self.leave, signal.SIGHUP: self.leave}
+        handlers = {signal.SIGINT: self._prompt.press_ctrl_c, signal.SIGTERM: self.leave, signal.SIGHUP: self.leave}
         for number, handler in handlers.items():
             loop.add_signal_handler(number, handler)
         try:
@@ -63,88 +63,150 @@ class Repl:
                 loop.remove_signal_handler(number)
 
     async def run(self) -> None:
-        """Take messages until somebody leaves."""
-        self._io.interrupt = self.interrupt
-        text = self._io.first_text
-        while not self._leaving:
-            if text is None:
-                text = await self._ask()
-                if text is None:
-                    self.code = self.code or (INTERRUPTED if self._just_interrupted() else 0)
-                    return
-            command = commands.find(text)
-            if command is None:
-                await self._turn(text)
-            else:
-                await self._slash(*command)
-            text = None
-
-    def interrupt(self) -> None:
-        """Ctrl-C: clear the line, or stop the turn; a second one soon after leaves."""
-        if self._prompt.ctrl_c():
-            return
-        if self._just_interrupted():
-            self._leaving, self.code = True, INTERRUPTED
-        self._interrupted_s = time.monotonic()
-        self._prompt.after_ctrl_c(self._interrupted_s)
-        self._session.interrupt()
-
-    def leave(self) -> None:
-        """The process is asked to end, or its terminal is gone: stop what runs, and leave."""
-        self._leaving, self.code = True, INTERRUPTED
-        self._session.interrupt()
-        self._prompt.leave()
-
-    async def _ask(self) -> str | None:
-        notice, self._notice = self._notice, []
-        draft = self._draft + "".join(self._io.typed).rstrip("\n")
-        self._draft = ""
+        """Take messages until somebody leaves; what runs then is interrupted and recorded."""
+        self._io.ask = self._prompt.ask
+        draft = "".join(self._io.typed).rstrip("\n")
         self._io.typed.clear()
-        self._io.screen.suspend()
-        try:
-            return await self._prompt.ask(notice, draft)
-        finally:
-            if not self._leaving:
-                self._io.screen.resume()
-
-    async def _turn(self, text: str) -> None:
         ticking = asyncio.create_task(self._tick())
+        first = asyncio.create_task(self._first(self._io.first_text))
         try:
-            with quiet(self._io):
-                await self._session.submit(text)
-        except LogError as error:
-            self._draft = text
-            self._alarm("NOTHING IS BEING SAVED: " + _line(error))
-        except AgentshError as error:
-            self._draft = text
-            self._alarm(_line(error))
+            await self._prompt.run(draft)
         finally:
+            first.cancel()
+            if self._work is not None:
+                self._session.interrupt()
+            while left := [t for t in (self._work, *self._tasks) if t is not None and not t.done()]:
+                await asyncio.wait(left)
             ticking.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await ticking
+        if self._prompt.left_by_ctrl_c and time.monotonic() - self._interrupted_s < TWICE_S:
+            self.code = INTERRUPTED
+
+    def leave(self) -> None:
+        """The process is asked to end, or its terminal is gone: stop what runs, and leave."""
+        self.code = INTERRUPTED
+        self._prompt.leave()
+
+    async def _first(self, text: str | None) -> None:
+        await self._prompt.ready()
+        if text is not None:
+            self._enter(text)
+
+    def _enter(self, text: str) -> None:
+        if text:
+            command = commands.find(text)
+            if command is not None:
+                self._spawn(self._slash(*command))
+            elif self._work is None:
+                self._begin(text)
+            else:
+                self._spawn(self._wait(text, steer=False))
+        elif self._work is None and self._session.state.queue:  # what waits since before is sent by Enter
+            self._begin(None)
+
+    def _steer(self, text: str) -> None:
+        self._spawn(self._wait(text, steer=True))
+
+    def _interrupt(self) -> None:
+        self._interrupted_s = time.monotonic()
+        self._session.interrupt()
+
+    def _recall(self) -> bool:
+        waiting = [*self._session.state.queue]
+        if not waiting:
+            return False
+        self._spawn(self._take_back(waiting[-1:]))
+        return True
+
+    def _begin(self, text: str | None) -> None:
+        self._work = asyncio.create_task(self._turns(text))
+
+    async def _turns(self, text: str | None) -> None:
+        """Work on a message, then on what was queued meanwhile, until nothing waits."""
+        try:
+            cause: int | None = None
+            while True:
+                if text is None:
+                    text, cause = self._next()
+                if text is None:
+                    return
+                outcome = await self._turn(text, cause)
+                if outcome is None or outcome.reason == "error":
+                    return
+                if outcome.reason == "interrupted":
+                    await self._take_back([*self._session.state.queue])
+                    return
+                text = None
+        finally:
+            self._work = None
+            self._prompt.refresh()
+
+    def _next(self) -> tuple[str | None, int | None]:
+        for seq, fact in self._session.state.queue.items():
+            return self._io.text(fact.text), seq
+        return None, None
+
+    async def _turn(self, text: str, cause: int | None) -> TurnOutcome | None:
+        try:
+            return await self._session.submit(text, cause=cause)
+        except AgentshError as error:
+            if cause is None:  # what was queued is still there
+                self._prompt.give_back(text)
+            self._fail(error)
+            return None
+
+    async def _wait(self, text: str, *, steer: bool) -> None:
+        try:
+            await self._session.queue(text, steer=steer)
+        except AgentshError as error:
+            self._prompt.give_back(text)
+            self._fail(error)
+        if self._work is None and self._session.state.queue:  # the turn ended in the meantime
+            self._begin(None)
+        self._prompt.refresh()
+
+    async def _take_back(self, queued: list[int]) -> None:
+        """Give queued texts back to the input, the newest last."""
+        texts = []
+        try:
+            for seq in queued:
+                fact = self._session.state.queue.get(seq)
+                if fact is not None and await self._session.withdraw(seq):
+                    texts.append(self._io.text(fact.text))
+        except AgentshError as error:
+            self._fail(error)
+        if texts:
+            self._prompt.give_back("\n\n".join(texts))
 
     async def _slash(self, name: str, argument: str) -> None:
         try:
             outcome = await commands.run(name, argument, SlashContext(self._session, self._io))
-        except LogError as error:
-            self._alarm("NOTHING IS BEING SAVED: " + _line(error))
         except AgentshError as error:
-            self._alarm(_line(error))
+            self._fail(error)
         else:
-            self._notice.extend(("notice", row) for row in outcome.rows)
-            self._leaving = self._leaving or outcome.leave
+            self._prompt.say("notice", outcome.rows)
+            if outcome.leave:
+                self._prompt.leave()
 
-    def _just_interrupted(self) -> bool:
-        return time.monotonic() - self._interrupted_s < TWICE_S
+    def _fail(self, error: AgentshError) -> None:
+        loud = "NOTHING IS BEING SAVED: " if isinstance(error, LogError) else ""
+        self._prompt.say("alarm", [f"✗ {loud}{one_line(str(error), 500)}"])
 
-    def _alarm(self, text: str) -> None:
-        self._notice.append(("alarm", f"✗ {text}"))
+    def _status(self) -> str:
+        return status_line(self._session.state, self._io.sandbox, self._io.display().get_size().columns)
+
+    def _waiting(self) -> list[str]:
+        texts = [(self._io.text(fact.text), fact.steer) for fact in self._session.state.queue.values()]
+        return queue_rows(texts, self._io.display().get_size().columns, working=self._work is not None)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK_S)
-            self._io.screen.tick()
-
-
-def _line(error: AgentshError) -> str:
-    return one_line(str(error), 500)
+            if self._work is not None:
+                self._io.screen.tick()

@@ -1,62 +1,100 @@
-"""The prompt: one message from the keyboard, with everything that editing it needs."""
+"""The prompt: it stays below the scrollback from the first message to the last, whatever runs meanwhile."""
 
 import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.filters import Condition, is_searching
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import InMemoryHistory
-from prompt_toolkit.input import Input
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import HSplit, Layout, Window
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
+from agentsh.ports.approver import Answer, Question
+from agentsh.repl.asked import Asked
 from agentsh.repl.history import TypedHistory
+from agentsh.repl.keys import bindings
+from agentsh.repl.pastes import Pastes, watch_paste
 from agentsh.repl.reflow import follow_resize
+from agentsh.repl.rows import Row, Rows
 from agentsh.repl.terminal import ReplIO, typed_text
 
 TWICE_S = 2.0
 """Within this, a second Ctrl-C means leave."""
-PASTE_QUIET_S = 1.4
-"""A paste whose end mark does not come is taken as ended after this much silence."""
-PASTE_LOOK_S = 0.2
-TYPING_CHARS = 16
-"""No more than this between two looks is somebody typing, not a paste that goes on."""
+KEY_S = 0.1
+"""How long an Esc waits for what might make another key of it: a slow line sends a key in pieces."""
 
 STYLE = Style.from_dict(
     {
         "mark": "ansicyan bold",
+        "ask": "ansiyellow bold",
+        "name": "bold",
+        "dim": "ansibrightblack",
+        "add": "ansigreen",
+        "del": "ansired",
         "notice": "",
         "alarm": "ansired bold",
+        "queued": "ansibrightblack",
         "bottom-toolbar": "noreverse",
         "bottom-toolbar.text": "noreverse ansibrightblack",
     }
 )
 
 
-class Prompt:
-    """Asks for messages, again and again. status: the text of the line below the input."""
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """What the keys do outside of the input line. The texts are as they are to be sent.
 
-    def __init__(self, io: ReplIO, status: Callable[[], str], now_s: Callable[[], float] = time.monotonic) -> None:
+    enter: a text to send, or to queue while a turn runs; empty where there is none. steer: a text that is to join
+    the running turn. interrupt: stop what runs. recall: give the newest queued text back to the input. working:
+    whether a turn runs.
+    """
+
+    enter: Callable[[str], None]
+    steer: Callable[[str], None]
+    interrupt: Callable[[], None]
+    recall: Callable[[], bool]
+    working: Callable[[], bool]
+
+
+class Prompt:
+    """One long-lived input line. status: the line below it. queue: rows for what waits, shown above it."""
+
+    def __init__(
+        self,
+        io: ReplIO,
+        status: Callable[[], str],
+        queue: Callable[[], Sequence[str]],
+        actions: Actions,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.actions = actions
+        self.hint = ""
+        self.asked: Asked | None = None
+        self.pastes = Pastes()
+        self.left_by_ctrl_c = False
         self._io = io
         self._status = status
+        self._queue = queue
         self._now_s = now_s
         self._ctrl_c_s = float("-inf")
-        self._hint = ""
-        self._notice: StyleAndTextTuples = []
+        self._notice: list[Row] = []
+        self._began = asyncio.Event()
         history = TypedHistory(io.history_file) if io.history_file else InMemoryHistory()
-        self._session: PromptSession[str | None] = PromptSession(
+        self._session: PromptSession[None] = PromptSession(
             message=self._message,
             multiline=True,
             prompt_continuation="  ",
-            bottom_toolbar=self._toolbar,
+            bottom_toolbar=lambda: [("", self.hint or self._status())],
             history=history,
-            key_bindings=self._keys(),
+            key_bindings=bindings(self),
             style=STYLE,
             color_depth=None if io.colour else ColorDepth.DEPTH_1_BIT,
             include_default_pygments_style=False,
@@ -66,110 +104,116 @@ class Prompt:
             input=io.keyboard(),
             output=io.display(),
         )
-        follow_resize(self._session.app)
+        app = self._session.app
+        app.ttimeoutlen = app.timeoutlen = KEY_S
+        above = Window(Rows(self._above, self._room), dont_extend_height=True, wrap_lines=False)
+        app.layout = Layout(HSplit([above, app.layout.container]), focused_element=self.buffer)
+        follow_resize(app)
 
-    async def ask(self, notice: Sequence[tuple[str, str]] = (), default: str = "") -> str | None:
-        """Return what was typed, or None for leaving. notice: (style, line), shown above the input."""
-        room = max(self._io.display().get_size().rows - 7, 1)
-        self._notice = [(f"class:{style}", f"{line}\n") for style, line in list(notice)[:room]]
-        self._hint = ""
-        watch = asyncio.create_task(self._watch_paste())
+    @property
+    def buffer(self) -> Buffer:
+        """The input line."""
+        return self._session.default_buffer
+
+    async def run(self, draft: str = "") -> None:
+        """Be there until `leave`, or until the keyboard is gone. draft: what is typed already."""
+        self._io.stage.enter(self._session.app)
+        watch = asyncio.create_task(watch_paste(self._session))
         try:
-            text = await self._session.prompt_async(default=default, handle_sigint=False)
+            await self._session.prompt_async(default=draft, handle_sigint=False, pre_run=self._began.set)
         except EOFError:
-            return None
+            return
         finally:
+            self._io.stage.exit()
             watch.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await watch
-        return None if text is None else typed_text(text)
 
-    def leave(self) -> None:
-        """End a prompt that is being asked, as if the user had left."""
+    async def ready(self) -> None:
+        """Return once it takes keys."""
+        await self._began.wait()
+
+    def leave(self, *, by_ctrl_c: bool = False) -> None:
+        """End it."""
+        self.left_by_ctrl_c = self.left_by_ctrl_c or by_ctrl_c
         app = self._session.app
         if app.is_running and not app.is_done:
             app.exit(result=None)
 
-    def after_ctrl_c(self, at_s: float) -> None:
-        """Count a Ctrl-C that stopped a turn: one more at the prompt soon after it leaves."""
-        self._ctrl_c_s = at_s
+    def say(self, style: str, rows: Sequence[str]) -> None:
+        """Show rows above the input until the next key that sends. style: `notice` or `alarm`."""
+        self._notice.extend([(f"class:{style}", row)] for row in rows)
+        self._session.app.invalidate()
 
-    def ctrl_c(self) -> bool:
-        """Do what Ctrl-C does at the prompt; return whether a prompt is being asked."""
+    def hush(self) -> None:
+        """Take them away."""
+        self.hint = ""
+        self._notice.clear()
+
+    def give_back(self, text: str) -> None:
+        """Put a text in front of what is typed."""
+        typed = self.buffer.text
+        self.buffer.document = Document(text + ("\n" + typed if typed else ""))
+
+    def take(self) -> str:
+        """Return what is typed, as it is sent, and empty the line."""
+        text = self.pastes.whole(self.buffer.text)
+        self.buffer.text = text
+        self.buffer.append_to_history()
+        self.buffer.reset()
+        self.hush()
+        return typed_text(text)
+
+    def after_ctrl_c(self) -> None:
+        """Count a Ctrl-C: one more soon after it leaves."""
+        self._ctrl_c_s = self._now_s()
+
+    @property
+    def ctrl_c_again(self) -> bool:
+        """Whether the last Ctrl-C was so recent that another one leaves."""
+        return self._now_s() - self._ctrl_c_s < TWICE_S
+
+    def press_ctrl_c(self) -> None:
+        """Do what the key does: a signal means the same."""
         app = self._session.app
-        if not app.is_running or app.is_done:
-            return False
-        app.key_processor.feed(KeyPress(Keys.ControlC))
-        app.key_processor.process_keys()
-        return True
+        if app.is_running and not app.is_done:
+            app.key_processor.feed(KeyPress(Keys.ControlC))
+            app.key_processor.process_keys()
+
+    def refresh(self) -> None:
+        """Draw again what is not typed."""
+        self._session.app.invalidate()
+
+    async def ask(self, question: Question) -> Answer:
+        """Return the answer of one key. What was typed is kept, and is there again afterwards."""
+        typed, notice = self.buffer.document, self._notice[:]
+        self._notice.clear()
+        self.buffer.reset()
+        asked = self.asked = Asked(question, self._now_s)
+        self._session.app.invalidate()
+        try:
+            return await asked.answer
+        finally:
+            self.asked = None
+            self._notice[:0] = notice
+            more = "".join(asked.typed)
+            self.buffer.document = Document(typed.text + more, typed.cursor_position + len(more))
+            self._session.app.invalidate()
+
+    def _room(self) -> int:
+        """Rows above the input: the input has a third of the window, and the status line stays."""
+        return max(self._io.display().get_size().rows * 2 // 3 - 2, 1)
+
+    def _above(self) -> list[Row]:
+        rows: list[Row] = [*self._io.stage.rows]
+        if self.asked is not None:
+            size = self._io.display().get_size()
+            return [*rows, [], *self.asked.rows(size.columns, max(self._room() - 2, 1))]
+        waiting: list[Row] = [[("class:queued", row)] for row in self._queue()]
+        rows += [[], *waiting] if waiting else []
+        return [*rows, [], *self._notice]
 
     def _message(self) -> StyleAndTextTuples:
-        return [("", "\n"), *self._notice, ("class:mark", "› ")]
-
-    def _toolbar(self) -> StyleAndTextTuples:
-        return [("", self._hint or self._status())]
-
-    def _keys(self) -> KeyBindings:
-        keys = KeyBindings()
-        buffer = Condition(lambda: self._session.app.layout.has_focus(self._session.default_buffer))
-        plain = buffer & ~is_searching
-
-        @keys.add("enter", filter=plain)
-        def _send(event: KeyPressEvent) -> None:
-            if event.current_buffer.text.strip():
-                event.current_buffer.validate_and_handle()
-
-        @keys.add("escape", "enter", filter=plain)
-        @keys.add("c-j", filter=plain)
-        def _newline(event: KeyPressEvent) -> None:
-            event.current_buffer.insert_text("\n")
-
-        @keys.add("c-c", filter=plain)
-        def _clear_or_leave(event: KeyPressEvent) -> None:
-            now = self._now_s()
-            if event.current_buffer.text:
-                event.current_buffer.append_to_history()  # Up brings it back
-                event.current_buffer.reset()
-            elif now - self._ctrl_c_s < TWICE_S:
-                event.app.exit(result=None)
-            self._hint = "Ctrl-C again to leave"
-            self._ctrl_c_s = now
-
-        @keys.add("c-d", filter=plain & Condition(lambda: not self._session.default_buffer.text))
-        def _leave(event: KeyPressEvent) -> None:
-            event.app.exit(result=None)
-
-        @keys.add("<any>", filter=plain)
-        def _type(event: KeyPressEvent) -> None:
-            self._hint = ""
-            event.current_buffer.insert_text(event.data * event.arg)
-
-        return keys
-
-    async def _watch_paste(self) -> None:
-        """End a paste whose end mark was lost. Until it comes the parser takes every key as a part of the paste."""
-        size, quiet_s = 0, 0.0
-        while True:
-            await asyncio.sleep(PASTE_LOOK_S)
-            now = _open_paste(self._session.input)
-            if now is None:
-                size, quiet_s = 0, 0.0
-                continue
-            quiet_s = 0.0 if now - size > TYPING_CHARS else quiet_s + PASTE_LOOK_S
-            size = now
-            if quiet_s >= PASTE_QUIET_S:
-                self._end_paste()
-
-    def _end_paste(self) -> None:
-        self._session.input.vt100_parser.feed("\x1b[201~")  # type: ignore[attr-defined]
-        app = self._session.app
-        app.key_processor.feed_multiple(self._session.input.flush_keys())
-        app.key_processor.process_keys()
-
-
-def _open_paste(source: Input) -> int | None:
-    """Return how much a parser holds of a paste that has not ended, or None."""
-    parser = getattr(source, "vt100_parser", None)
-    if parser is None or not getattr(parser, "_in_bracketed_paste", False):
-        return None
-    return len(getattr(parser, "_paste_buffer", ""))
+        if self.asked is None:
+            return [("class:mark", "› ")]
+        return [("class:ask", "no, because: ")] if self.asked.reasoning else []

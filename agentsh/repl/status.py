@@ -1,5 +1,7 @@
 """The status line below the prompt. The first thing that does not fit is left out; the id stays whole."""
 
+from collections.abc import Sequence
+
 from prompt_toolkit.utils import get_cwidth
 
 from agentsh.base.text import one_line
@@ -20,3 +22,22 @@ def status_line(state: SessionState, sandbox: str, columns: int) -> str:
     while len(wanted) > 1 and get_cwidth(" · ".join(wanted)) >= columns:
         wanted.pop()
     return " · ".join([*wanted[1:], wanted[0]])
+
+
+QUEUE_ROWS = 4
+
+
+def queue_rows(texts: Sequence[tuple[str, bool]], columns: int, *, working: bool) -> list[str]:
+    """Return what waits, a row each, the oldest first. texts: each with whether it steers."""
+    rows = [_cut(("↳ steers: " if steer else "⏎ queued: ") + one_line(text, 300), columns) for text, steer in texts]
+    if len(rows) > QUEUE_ROWS:
+        rows[QUEUE_ROWS - 1 :] = [f"  … and {len(rows) - QUEUE_ROWS + 1} more"]
+    if rows:
+        rows.append(_cut("  Up edits the newest" + ("" if working else " · Enter sends"), columns))
+    return rows
+
+
+def _cut(row: str, columns: int) -> str:
+    while get_cwidth(row) >= columns:
+        row = row[: -max((get_cwidth(row) - columns) // 2, 1) - 1].rstrip("…") + "…"
+    return row

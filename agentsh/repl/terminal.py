@@ -5,7 +5,7 @@ import os
 import select
 import sys
 import termios
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -17,20 +17,15 @@ from prompt_toolkit.output import Output
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from agentsh.base.text import clean
+from agentsh.events.base import Text
+from agentsh.ports.approver import Answer, Question
+from agentsh.repl.stage import Stage
 
 PASTE_ON, PASTE_OFF, CURSOR_ON = "\x1b[?2004h", "\x1b[?2004l", "\x1b[?25h"
 
 
 class Screen(Protocol):
-    """The renderer's live region, which must be gone while a prompt is there."""
-
-    def suspend(self) -> None:
-        """Take the live region away; draw nothing until `resume`. Idempotent."""
-        ...
-
-    def resume(self) -> None:
-        """Draw again. Idempotent."""
-        ...
+    """The renderer, as far as it moves by itself."""
 
     def tick(self) -> None:
         """Let spinner and elapsed time move on; called about ten times a second during a turn."""
@@ -47,8 +42,8 @@ class ReplIO:
 
     history_file: None for no history. models: known names, for `/model`. sandbox: as the status line names it.
     first_text: submitted at once, as if it had been typed. input, output: None for the terminal of the process.
-    interrupt: set by the loop while it runs; called for Ctrl-C during a question. typed: what was typed while
-    nobody read; given to the next prompt.
+    stage: what screen and prompt share. ask: set by the loop while it runs. typed: what was typed before there was a
+    prompt. text: the whole of a text of the log, wherever it is kept.
     """
 
     screen: Screen
@@ -59,7 +54,9 @@ class ReplIO:
     colour: bool = True
     input: Input | None = None
     output: Output | None = None
-    interrupt: Callable[[], None] | None = None
+    stage: Stage = field(default_factory=lambda: Stage(sys.stdout))
+    ask: Callable[[Question], Awaitable[Answer]] | None = None
+    text: Callable[[Text], str] = str
     typed: list[str] = field(default_factory=list)
 
     def keyboard(self) -> Input:

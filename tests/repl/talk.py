@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 from agentsh.app.texts import BlobTexts
 from agentsh.base.clock import SystemClock
@@ -29,6 +29,7 @@ from agentsh.ports.workspace import Workspace
 from agentsh.render.screen import ScreenRenderer
 from agentsh.repl.ask import TerminalApprover
 from agentsh.repl.loop import run_repl
+from agentsh.repl.stage import Stage
 from agentsh.repl.terminal import ReplIO
 from agentsh.testing import FunctionTool, MemoryStore, ScriptedModel
 from tests.engine.rig import ID, NoWorkspace
@@ -85,10 +86,13 @@ async def main() -> int:
     log = await store.create(ID, by="test")
     clock, bus, state, texts = SystemClock(), Bus(), SessionState(), BlobTexts(store.blobs)
     colour = "NO_COLOR" not in os.environ
-    screen = ScreenRenderer(sys.stdout, colour=colour, live=True, texts=texts)
+    stage = Stage(sys.stdout)
+    screen = ScreenRenderer(cast(TextIO, stage), colour=colour, live=True, texts=texts, region=stage)
     bus.subscribe(screen)
     history = os.environ.get("TALK_HISTORY")
-    io = ReplIO(screen, Path(history) if history else None, ("echo", "other"), colour=colour)
+    io = ReplIO(
+        screen, Path(history) if history else None, ("echo", "other"), colour=colour, stage=stage, text=texts.text
+    )
     journal = Journal(log, state, bus, clock)
     workspace, model = cast(Workspace, NoWorkspace()), EchoModel()
     gate = Gate(journal, workspace, (), TerminalApprover(io), preapproved=lambda state: False)

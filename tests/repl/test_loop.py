@@ -1,7 +1,7 @@
 """The loop and its parts without a terminal: a piped keyboard, an engine on memory."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,16 +10,19 @@ from typing import Any
 import pytest
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
+from prompt_toolkit.utils import get_cwidth
 
 from agentsh.base.errors import LogWriteFailed, ModelKeyMissing
 from agentsh.context.state import SessionState
-from agentsh.events.turn import UserMessage
+from agentsh.events.turn import TurnFinished, UserMessage
 from agentsh.models.scripted import Say
 from agentsh.ports.approver import Answer, Question
 from agentsh.repl import commands
-from agentsh.repl.ask import TerminalApprover, question_text
+from agentsh.repl.ask import TerminalApprover
+from agentsh.repl.asked import ARM_S, question_rows
 from agentsh.repl.history import TypedHistory
 from agentsh.repl.loop import Repl, run_repl
+from agentsh.repl.prompt import Actions, Prompt
 from agentsh.repl.reflow import wraps_anew
 from agentsh.repl.status import status_line
 from agentsh.repl.terminal import ReplIO, typed_text
@@ -31,12 +34,6 @@ class NoScreen:
     """Notes what the loop asks of a screen."""
 
     log: list[str] = field(default_factory=list)
-
-    def suspend(self) -> None:
-        self.log.append("suspend")
-
-    def resume(self) -> None:
-        self.log.append("resume")
 
     def tick(self) -> None:
         """Nothing moves."""
@@ -67,12 +64,24 @@ def said(r: rig.Rig) -> list[str]:
     return [str(fact.text) for fact in r.facts(UserMessage)]
 
 
+async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
+    """Wait for something to come true."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - whatever it is has no event
+            await asyncio.sleep(0.01)
+
+
+def ended(r: rig.Rig) -> int:
+    return len(r.facts(TurnFinished))
+
+
 async def test_messages_go_to_the_session_and_exit_leaves() -> None:
     with piped() as (keys, io):
         io.first_text = "zero"
         async with talking([Say(("a",)), Say(("b",)), Say(("c",))], io) as (r, task):
             keys.send_text("one\r")
             keys.send_text("\x1b[200~two\rlines\x1b[201~\r")
+            await until(lambda: ended(r) == 3)
             keys.send_text("   \r/exit\r")
             assert await asyncio.wait_for(task, 5) == 0
             assert said(r) == ["zero", "one", "two\nlines"]
@@ -101,6 +110,7 @@ async def test_what_could_not_be_saved_is_said_and_given_back() -> None:
         await asyncio.wait_for(failed.wait(), 5)
         await asyncio.sleep(0.1)
         keys.send_text("!\r")
+        await until(lambda: ended(r) == 1)
         keys.send_text("\x04")
         await asyncio.wait_for(task, 5)
         assert said(r) == ["keep me!"]
@@ -111,7 +121,10 @@ async def test_an_error_of_the_model_leaves_the_loop_up() -> None:
     with piped() as (keys, io):
         async with talking([ModelKeyMissing("no key"), Say(("fine",))], io) as (r, task):
             keys.send_text("one\r")
-            keys.send_text("two\r\x04")
+            await until(lambda: ended(r) == 1)
+            keys.send_text("two\r")
+            await until(lambda: ended(r) == 2)
+            keys.send_text("\x04")
             assert await asyncio.wait_for(task, 5) == 0
             assert said(r) == ["one", "two"]
 
@@ -157,6 +170,16 @@ def test_what_is_a_command(text: str, found: tuple[str, str] | None) -> None:
 QUESTION = Question("shell", "rm -rf build", "command: rm -rf build", ("exec",))
 
 
+@contextmanager
+def asked() -> Iterator[tuple[PipeInput, ReplIO, Prompt]]:
+    """A prompt alone, whose keys do nothing but answer."""
+    with piped() as (keys, io):
+        actions = Actions(lambda text: None, lambda text: None, lambda: None, lambda: False, lambda: True)
+        prompt = Prompt(io, lambda: "status", list, actions)
+        io.ask = prompt.ask
+        yield keys, io, prompt
+
+
 @pytest.mark.parametrize(
     ("keys", "answer"),
     [
@@ -168,40 +191,42 @@ QUESTION = Question("shell", "rm -rf build", "command: rm -rf build", ("exec",))
     ],
 )
 async def test_answers_by_key(keys: str, answer: Answer) -> None:
-    with piped() as (source, io):
+    with asked() as (source, io, prompt):
+        running = asyncio.create_task(prompt.run("a draft"))
+        await prompt.ready()
         asking = asyncio.create_task(TerminalApprover(io).ask(QUESTION))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)
+        source.send_text(" and more")  # typed before the question was seen: it is no answer
+        await asyncio.sleep(ARM_S + 0.15)
         source.send_text(keys)
         assert await asyncio.wait_for(asking, 5) == answer
-        assert isinstance(io.screen, NoScreen)
-        assert io.screen.log == ["suspend", "resume"]
+        await until(lambda: prompt.buffer.text == "a draft and more")
+        prompt.leave()
+        await asyncio.wait_for(running, 5)
 
 
-async def test_ctrl_c_at_a_question_interrupts() -> None:
-    with piped() as (source, io):
-        calls: list[str] = []
+async def test_a_question_whose_turn_is_interrupted_is_withdrawn() -> None:
+    with asked() as (_, io, prompt):
+        running = asyncio.create_task(prompt.run())
+        await prompt.ready()
         asking = asyncio.create_task(TerminalApprover(io).ask(QUESTION))
-
-        def interrupt() -> None:
-            calls.append("x")
-            asking.cancel()
-
-        io.interrupt = interrupt
-        await asyncio.sleep(0.05)
-        source.send_text("\x03")
+        await until(lambda: prompt.asked)
+        asking.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asyncio.wait_for(asking, 5)
-        assert calls == ["x"]
+            await asking
+        assert prompt.asked is None
+        prompt.leave()
+        await asyncio.wait_for(running, 5)
 
 
 def test_a_question_is_cut_and_clean() -> None:
     preview = "\n".join(f"line {n} \x1b[2J" + "修" * 100 for n in range(40))
-    text = "".join(part[1] for part in question_text(Question("shell\x1b]0;x\x07", "s" * 300, preview, ()), 40, 30))
-    assert "\x1b" not in text
-    assert "… 25 more lines" in text
-    from prompt_toolkit.utils import get_cwidth
-
-    assert all(get_cwidth(line) <= 40 for line in text.split("\n")[:-1])
+    rows = question_rows(Question("shell\x1b]0;x\x07", "s" * 300, preview, ()), 40, 30)
+    lines = ["".join(part[1] for part in row) for row in rows]
+    assert "\x1b" not in "".join(lines)
+    assert "  … 25 more lines" in lines
+    assert all(get_cwidth(line) <= 40 for line in lines)
+    assert " ".join("".join(lines[-2:]).split()) == "y yes s yes, for this session n no e no, and say why"
 
 
 def test_history(tmp_path: Path) -> None:

@@ -8,15 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from agentsh.repl.asked import ARM_S
 from tests.repl.pty import Terminal
 
 STATUS = "20261129-k3v9qd"
 
 
-def ready(t: Terminal, turns: int) -> None:
-    """Wait until this many turns are done and the prompt is there again."""
-    prompt = re.compile(r"\n› ?\n[^\n]*" + STATUS + "$")
+def ready(t: Terminal, turns: int, typed: str = "") -> None:
+    """Wait until this many turns are done and the prompt is there alone, with what was typed."""
+    prompt = re.compile(r"\n\n› ?" + re.escape(typed) + r"\n[^\n]*" + STATUS + "$")
     t.wait(lambda: len(re.findall(r"^— \d+ step", t.page, re.M)) == turns and bool(prompt.search(t.page)))
+
+
+def question(t: Terminal) -> None:
+    """Wait for a question, and as long as a person needs to see it."""
+    t.wait(lambda: "? touch x" in t.page)
+    t.look(ARM_S + 0.1)
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
@@ -113,7 +120,7 @@ def test_new_lines_by_key() -> None:
 def test_a_paste_of_5000_lines_arrives_whole() -> None:
     with Terminal() as t:
         t.paste("\n".join(f"pasted line {n}" for n in range(5_000)))
-        t.wait(lambda: "pasted line 4999" in t.page)
+        t.wait(lambda: "› [Pasted #1 5,000 lines]" in t.page)
         t.type("\r")
         ready(t, 1)
         assert "pasted line 0\n" in t.page
@@ -141,8 +148,8 @@ def test_typing_into_a_lost_paste_recovers_too() -> None:
 def test_an_approval_is_asked_and_answered_by_key() -> None:
     with Terminal() as t:
         t.type("touch\r")
-        t.wait(lambda: "e  no, and say why" in t.page or "no, and say why" in t.page)
-        assert "? touch x" in t.page
+        question(t)
+        assert "no, and say why" in t.page
         t.type("e")
         t.wait(lambda: "no, because:" in t.page)
         t.type("not today\r")
@@ -150,13 +157,13 @@ def test_an_approval_is_asked_and_answered_by_key() -> None:
         assert "✗ refused: not today" in t.page
         assert "? touch" not in t.page
         t.type("touch\r")
-        t.wait(lambda: "? touch x" in t.page)
+        question(t)
         t.type("y")
         ready(t, 2)
         assert "✓ approved" in t.page
         assert "\x1b]52" not in t.raw
         t.type("touch\r")
-        t.wait(lambda: "? touch x" in t.page)
+        question(t)
         t.type("\x03")
         ready(t, 3)
         assert "■ interrupted" in t.page
@@ -165,11 +172,56 @@ def test_an_approval_is_asked_and_answered_by_key() -> None:
 def test_keys_typed_during_a_turn_do_not_answer_a_question() -> None:
     with Terminal() as t:
         t.type("touch\ryes please")
-        t.wait(lambda: "? touch x" in t.page)
-        t.look(0.3)
+        question(t)
         assert "? touch x" in t.page
         t.type("n")
         t.wait(lambda: "› yes please" in t.page)
+
+
+def test_texts_typed_during_a_turn_are_queued_and_become_turns() -> None:
+    with Terminal() as t:
+        t.type("long\r")
+        t.wait(lambda: "Marker 001" in t.page)
+        t.type("second\rthird\rhalf a li")
+        t.wait(lambda: "⏎ queued: third" in t.page)
+        ready(t, 3, "half a li")
+        assert [n for n in range(60) if t.count(f"Marker {n:03}") != 1] == []
+        assert t.count("› second") == t.count("› third") == 1
+        assert t.page.index("Marker 059") < t.page.index("› second") < t.page.index("You said: second")
+        assert t.page.index("You said: second") < t.page.index("› third") < t.page.index("You said: third")
+        t.type("ne\r")
+        ready(t, 4)
+        assert t.count("You said: half a line") == 1
+
+
+def test_escape_interrupts_and_gives_the_queue_back() -> None:
+    with Terminal() as t:
+        t.type("sleep\r")
+        t.wait(lambda: "running" in t.page)
+        t.type("one\rtwo\r")
+        t.wait(lambda: "⏎ queued: two" in t.page)
+        t.type("\x1b")
+        ready(t, 1, "one\n\n  two")
+        assert "■ interrupted" in t.page
+        assert "queued" not in t.page
+        t.type("\r")
+        ready(t, 2)
+        assert "You said 3 lines." in t.page
+
+
+def test_up_takes_the_newest_queued_text_back_and_ctrl_s_steers() -> None:
+    with Terminal() as t:
+        t.type("sleep\r")
+        t.wait(lambda: "running" in t.page)
+        t.type("one\rtwo\r")
+        t.wait(lambda: "⏎ queued: two" in t.page)
+        t.type("\x1b[A")
+        t.wait(lambda: "\n› two" in t.page and "queued: two" not in t.page)
+        assert "⏎ queued: one" in t.page
+        t.type("\x13")
+        t.wait(lambda: "↳ steers: two" in t.page)
+        t.type("\x1b")
+        ready(t, 1, "one\n\n  two")
 
 
 def test_history_is_kept_private_and_tolerates_garbage(tmp_path: Path) -> None:

@@ -1,0 +1,117 @@
+"""What the keys do. Editing itself is prompt-toolkit's: emacs or vi, as the user's settings say."""
+
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.filters import Condition, Filter, has_focus, is_searching
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+if TYPE_CHECKING:
+    from agentsh.repl.prompt import Prompt
+
+HELP = (
+    ("Enter", "send; while a turn runs: queue"),
+    ("Ctrl-S", "steer: send into the running turn"),
+    ("Up", "take the newest queued text back; history"),
+    ("Esc", "interrupt; the queue comes back"),
+    ("Alt-Enter, Ctrl-J", "new line"),
+    ("Ctrl-R", "search the history"),
+    ("Ctrl-X Ctrl-E", "write in your editor"),
+    ("Ctrl-C", "interrupt; clear the line; twice: leave"),
+    ("Ctrl-D", "leave"),
+)
+"""As /help shows them."""
+
+
+def bindings(prompt: "Prompt") -> KeyBindings:
+    """Return the keys of a prompt: of its input, and of a question that is being asked."""
+    keys = KeyBindings()
+    asking = Condition(lambda: prompt.asked is not None)
+    reasoning = Condition(lambda: prompt.asked is not None and prompt.asked.reasoning)
+    plain = Condition(lambda: has_focus(prompt.buffer)()) & ~is_searching & ~asking
+    _sending(keys, prompt, plain)
+    _stopping(keys, prompt, plain, asking)
+    _answering(keys, prompt, asking & ~reasoning, reasoning)
+    return keys
+
+
+def _sending(keys: KeyBindings, prompt: "Prompt", plain: Filter) -> None:
+    empty = Condition(lambda: not prompt.buffer.text)
+    working = Condition(prompt.actions.working)
+
+    @keys.add("enter", filter=plain)
+    def _send(event: KeyPressEvent) -> None:
+        blank = not prompt.buffer.text.strip()
+        prompt.actions.enter("" if blank else prompt.take())
+
+    @keys.add("c-s", filter=plain & working)
+    def _steer(event: KeyPressEvent) -> None:
+        if prompt.buffer.text.strip():
+            prompt.actions.steer(prompt.take())
+
+    @keys.add("escape", "enter", filter=plain)
+    @keys.add("c-j", filter=plain)
+    def _newline(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    @keys.add("up", filter=plain & empty)
+    def _recall(event: KeyPressEvent) -> None:
+        if not prompt.actions.recall():
+            event.current_buffer.auto_up()
+
+    @keys.add("<bracketed-paste>", filter=plain)
+    def _paste(event: KeyPressEvent) -> None:
+        prompt.hint = ""
+        text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+        event.current_buffer.insert_text(prompt.pastes.shown(text))
+
+    @keys.add("<any>", filter=plain)
+    def _type(event: KeyPressEvent) -> None:
+        prompt.hint = ""
+        event.current_buffer.insert_text(event.data * event.arg)
+
+
+def _stopping(keys: KeyBindings, prompt: "Prompt", plain: Filter, asking: Filter) -> None:
+    working = Condition(prompt.actions.working)
+    empty = Condition(lambda: not prompt.buffer.text)
+
+    @keys.add("escape", filter=(plain | asking) & working)
+    def _stop(event: KeyPressEvent) -> None:
+        prompt.actions.interrupt()
+
+    @keys.add("c-c", filter=asking)
+    @keys.add("c-c", filter=plain & working & empty)
+    def _stop_or_leave(event: KeyPressEvent) -> None:
+        if prompt.ctrl_c_again:
+            prompt.leave(by_ctrl_c=True)
+        prompt.after_ctrl_c()
+        prompt.actions.interrupt()
+
+    @keys.add("c-c", filter=plain & ~(working & empty))
+    def _clear_or_leave(event: KeyPressEvent) -> None:
+        if event.current_buffer.text:
+            event.current_buffer.append_to_history()  # Up brings it back
+            event.current_buffer.reset()
+        elif prompt.ctrl_c_again:
+            prompt.leave(by_ctrl_c=True)
+        prompt.hint = "Ctrl-C again to " + ("interrupt" if prompt.actions.working() else "leave")
+        prompt.after_ctrl_c()
+
+    @keys.add("c-d", filter=plain & empty)
+    def _leave(event: KeyPressEvent) -> None:
+        prompt.leave()
+
+
+def _answering(keys: KeyBindings, prompt: "Prompt", choosing: Filter, reasoning: Filter) -> None:
+    @keys.add("<any>", filter=choosing)
+    @keys.add("<bracketed-paste>", filter=choosing)
+    @keys.add("enter", filter=choosing)
+    def _choose(event: KeyPressEvent) -> None:
+        if prompt.asked is not None:
+            prompt.asked.key(event.data)
+
+    @keys.add("enter", filter=reasoning)
+    def _reason(event: KeyPressEvent) -> None:
+        if prompt.asked is not None:
+            text = prompt.buffer.text
+            prompt.buffer.reset()
+            prompt.asked.reason(text)

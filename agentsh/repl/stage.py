@@ -1,0 +1,176 @@
+"""The terminal as two regions: finished lines above, and a prompt below them that stays while they come.
+
+To the renderer this is its output and the place of its live rows; to the prompt it is where those rows are found. A
+finished line is slid in above the prompt without drawing the prompt again: what costs bytes is the line alone.
+"""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.data_structures import Point
+from prompt_toolkit.utils import get_cwidth
+
+HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
+_SGR = re.compile("\x1b\\[[0-9;]*m")
+PAUSE_S = 0.03
+"""Between two writings of finished lines: what comes meanwhile goes out together, and no eye sees the difference."""
+
+
+class Stage:
+    """Takes text and live rows; shows them now, or in a moment. Without a prompt, text goes straight to `out`.
+
+    rows: what is on the move, each row shorter than the terminal is wide; drawn by the prompt above its input.
+    """
+
+    def __init__(self, out: TextIO) -> None:
+        self.rows: list[str] = []
+        self._out = out
+        self._app: Application[Any] | None = None
+        self._pending: list[str] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._wrote_s = float("-inf")
+
+    @property
+    def encoding(self) -> str:
+        """Of the terminal."""
+        return self._out.encoding or "utf-8"
+
+    def fileno(self) -> int:
+        """Return the descriptor of the terminal, which knows its size."""
+        return self._out.fileno()
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return self._out.isatty()
+
+    def write(self, text: str) -> int:
+        """Take finished lines; `flush` shows them."""
+        self._pending.append(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Show what was taken: at once without a prompt, else within `PAUSE_S`."""
+        if not self._pending:
+            return
+        if not self._on_stage():
+            self._straight()
+        elif self._timer is None:
+            loop = asyncio.get_running_loop()
+            wait_s = max(self._wrote_s + PAUSE_S - loop.time(), 0.0)
+            self._timer = loop.call_later(wait_s, self._emit)
+
+    def erase(self) -> str:
+        """Take the live rows away."""
+        self.rows = []
+        return ""
+
+    def leave(self) -> str:
+        """Take them away for good."""
+        return self.erase()
+
+    def draw(self, rows: Sequence[str], width: int) -> str:
+        """Show these live rows from now on; nothing is left to write for the caller."""
+        if list(rows) != self.rows:
+            self.rows = list(rows)
+            if self._on_stage() and self._timer is None and self._app is not None:
+                self._app.invalidate()
+        return ""
+
+    def enter(self, app: Application[Any]) -> None:
+        """A prompt is about to run."""
+        if self._app is not app:
+            app.before_render += _shrink
+        self._app = app
+
+    def exit(self) -> None:
+        """The prompt is gone; what is left is written below where it was."""
+        self._app = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._straight()
+
+    def _on_stage(self) -> bool:
+        return self._app is not None and self._app.is_running and not self._app.is_done
+
+    def _emit(self) -> None:
+        self._timer = None
+        app = self._app
+        if app is None or not self._on_stage():
+            self._straight()
+            return
+        loop = asyncio.get_running_loop()
+        if app._running_in_terminal:  # an editor has the terminal
+            self._timer = loop.call_later(PAUSE_S, self._emit)
+            return
+        text = self._taken()
+        if text and not _slide_in(app, text):
+            app.renderer.erase(leave_alternate_screen=False)
+            app.output.write_raw(text)
+            app.output.flush()
+        self._wrote_s = loop.time()
+        app._redraw()
+
+    def _straight(self) -> None:
+        text = self._taken()
+        if text:
+            self._out.write(text.encode(self.encoding, "replace").decode(self.encoding))
+            self._out.flush()
+
+    def _taken(self) -> str:
+        text = "".join(self._pending)
+        self._pending.clear()
+        return text
+
+
+def _slide_in(app: Application[Any], text: str) -> bool:
+    """Write whole lines above what `app` has drawn, and leave the cursor where it was; False where that is no way.
+
+    Line feeds at the last row make room below (the terminal scrolls, or has rows to spare), the same number of rows
+    is inserted at the first row, and the lines are written there. Only relative moves are used: where on the screen
+    the prompt stands need not be known.
+    """
+    renderer, output = app.renderer, app.output
+    screen, size = renderer.last_rendered_screen, output.get_size()
+    if screen is None or renderer._last_size != size or not text.endswith("\n"):
+        return False
+    lines, height, at = text[:-1].split("\n"), screen.height, renderer._cursor_pos
+    room = size.rows - height
+    if room < 1 or height < 1 or any(get_cwidth(_SGR.sub("", line)) > size.columns for line in lines):
+        return False
+    parts = [HIDE]
+    below = height - 1 - at.y
+    for start in range(0, len(lines), room):
+        some = lines[start : start + room]
+        n = len(some)
+        parts.append(_move(below, "B") + "\r" + "\n" * n + _move(n + height - 1, "A") + f"\x1b[{n}L")
+        parts.append("".join(line + "\r\n" for line in some))
+        below = height - 1  # the cursor is on the first row of the prompt now
+    parts.append(_move(at.y, "B") + _move(at.x, "C") + (SHOW if screen.show_cursor else ""))
+    output.write_raw("".join(parts))
+    output.flush()
+    return True
+
+
+def _shrink(app: Application[Any]) -> None:
+    """Take away the rows that what is drawn next will not need: by itself a prompt only grows."""
+    renderer, size = app.renderer, app.output.get_size()
+    screen = renderer.last_rendered_screen
+    if screen is None or renderer._last_size != size:
+        return
+    wanted = max(min(app.layout.container.preferred_height(size.columns, size.rows).preferred, size.rows), 1)
+    if wanted >= screen.height:
+        return
+    at = renderer._cursor_pos.y
+    app.output.write_raw(_move(wanted - at, "B") + _move(at - wanted, "A") + "\r\x1b[J")
+    renderer._cursor_pos = Point(x=0, y=wanted)
+    screen.height = wanted
+    for y in [y for y in screen.data_buffer if y >= wanted]:
+        del screen.data_buffer[y]
+
+
+def _move(count: int, direction: str) -> str:
+    return f"\x1b[{count}{direction}" if count > 0 else ""
