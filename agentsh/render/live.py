@@ -19,7 +19,12 @@ _SGR = re.compile("\x1b\\[[0-9;]*m")
 
 
 class Region(Protocol):
-    """Where live rows are drawn. What a method returns is for the caller to write."""
+    """Where live rows are drawn. What a method returns is for the caller to write.
+
+    margin: columns at the right that rows must leave free.
+    """
+
+    margin: int
 
     def erase(self) -> str:
         """Take the rows away, since finished lines follow."""
@@ -30,12 +35,15 @@ class Region(Protocol):
         ...
 
     def draw(self, rows: Sequence[str], width: int) -> str:
-        """Show `rows`, each shorter than the terminal is wide."""
+        """Show `rows`, each within the margin."""
         ...
 
 
 class LiveRegion:
     """Keeps what is drawn; each method returns what to write."""
+
+    margin = 1
+    """The cursor comes to stand behind a row, and must not be on the next one by that."""
 
     def __init__(self) -> None:
         self._drawn: list[str] = []

@@ -23,7 +23,7 @@ from agentsh.render.reply import Reply
 REDRAW_S = 1 / 10
 """Between two drawings of the live region: quick enough for the eye, and few enough bytes for a slow line."""
 TRICKLE_S = 1 / 4
-TRICKLE_CHARS = 24
+TRICKLE_CHARS = 80
 """A reply that comes by a few characters is drawn less often: each drawing costs some bytes of its own."""
 SPIN_S = 1 / 4
 RUNNING_ROWS = 4
@@ -197,7 +197,8 @@ class ScreenRenderer:
         self._drawn_s, self._fresh = now, 0
         columns, lines = self._size()
         width = min(self._fixed_width or columns, columns)
-        self._write(self._region.draw(self._live_rows(Page(self._painter, self._texts, width - 1), lines), width))
+        page = Page(self._painter, self._texts, width - self._region.margin)
+        self._write(self._region.draw(self._live_rows(page, lines), width))
 
     def _live_rows(self, page: Page, lines: int) -> list[str]:
         rows = self._reply.preview(page)

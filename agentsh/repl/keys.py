@@ -60,13 +60,13 @@ def _sending(keys: KeyBindings, prompt: "Prompt", plain: Filter) -> None:
 
     @keys.add("<bracketed-paste>", filter=plain)
     def _paste(event: KeyPressEvent) -> None:
-        prompt.hint = ""
+        prompt.hinting = False
         text = event.data.replace("\r\n", "\n").replace("\r", "\n")
         event.current_buffer.insert_text(prompt.pastes.shown(text))
 
     @keys.add("<any>", filter=plain)
     def _type(event: KeyPressEvent) -> None:
-        prompt.hint = ""
+        prompt.hinting = False
         event.current_buffer.insert_text(event.data * event.arg)
 
 
@@ -93,7 +93,7 @@ def _stopping(keys: KeyBindings, prompt: "Prompt", plain: Filter, asking: Filter
             event.current_buffer.reset()
         elif prompt.ctrl_c_again:
             prompt.leave(by_ctrl_c=True)
-        prompt.hint = "Ctrl-C again to " + ("interrupt" if prompt.actions.working() else "leave")
+        prompt.hinting = True
         prompt.after_ctrl_c()
 
     @keys.add("c-d", filter=plain & empty)

@@ -76,7 +76,7 @@ class Prompt:
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self.actions = actions
-        self.hint = ""
+        self.hinting = False
         self.asked: Asked | None = None
         self.pastes = Pastes()
         self.left_by_ctrl_c = False
@@ -92,7 +92,7 @@ class Prompt:
             message=self._message,
             multiline=True,
             prompt_continuation="  ",
-            bottom_toolbar=lambda: [("", self.hint or self._status())],
+            bottom_toolbar=self._toolbar,
             history=history,
             key_bindings=bindings(self),
             style=STYLE,
@@ -106,7 +106,8 @@ class Prompt:
         )
         app = self._session.app
         app.ttimeoutlen = app.timeoutlen = KEY_S
-        above = Window(Rows(self._above, self._room), dont_extend_height=True, wrap_lines=False)
+        self._rows = Rows(self._above, self._room)
+        above = Window(self._rows, dont_extend_height=True, wrap_lines=False)
         app.layout = Layout(HSplit([above, app.layout.container]), focused_element=self.buffer)
         follow_resize(app)
 
@@ -117,7 +118,7 @@ class Prompt:
 
     async def run(self, draft: str = "") -> None:
         """Be there until `leave`, or until the keyboard is gone. draft: what is typed already."""
-        self._io.stage.enter(self._session.app)
+        self._io.stage.enter(self._session.app, self._rows)
         watch = asyncio.create_task(watch_paste(self._session))
         try:
             await self._session.prompt_async(default=draft, handle_sigint=False, pre_run=self._began.set)
@@ -147,7 +148,7 @@ class Prompt:
 
     def hush(self) -> None:
         """Take them away."""
-        self.hint = ""
+        self.hinting = False
         self._notice.clear()
 
     def give_back(self, text: str) -> None:
@@ -212,6 +213,10 @@ class Prompt:
         waiting: list[Row] = [[("class:queued", row)] for row in self._queue()]
         rows += [[], *waiting] if waiting else []
         return [*rows, [], *self._notice]
+
+    def _toolbar(self) -> StyleAndTextTuples:
+        hint = "Ctrl-C again to " + ("interrupt" if self.actions.working() else "leave")
+        return [("", hint if self.hinting else self._status())]
 
     def _message(self) -> StyleAndTextTuples:
         if self.asked is None:

@@ -11,28 +11,33 @@ Row = str | StyleAndTextTuples
 
 
 class Rows(UIControl):
-    """Shows rows one below the other, none wrapped. rows: asked at each drawing. room: how many may be shown."""
+    """Shows rows one below the other, none wrapped. rows: asked at each drawing. room: how many may be shown.
+
+    drawn: what was shown at the last drawing.
+    """
 
     def __init__(self, rows: Callable[[], Sequence[Row]], room: Callable[[], int]) -> None:
+        self.drawn: list[Row] = []
         self._rows = rows
         self._room = room
 
     def create_content(self, width: int, height: int) -> UIContent:
         """Return the newest rows that there is room for."""
-        rows = self._shown()
+        rows = self.drawn = self.shown()
         return UIContent(get_line=lambda n: _fragments(rows[n]), line_count=len(rows), show_cursor=False)
 
     def preferred_height(
         self, width: int, max_available_height: int, wrap_lines: bool, get_line_prefix: GetLinePrefixCallable | None
     ) -> int | None:
         """One line each."""
-        return len(self._shown())
+        return len(self.shown())
 
     def is_focusable(self) -> bool:
         """Never."""
         return False
 
-    def _shown(self) -> list[Row]:
+    def shown(self) -> list[Row]:
+        """Return the rows as they would be drawn now."""
         return list(self._rows())[-max(self._room(), 1) :]
 
 

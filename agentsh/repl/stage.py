@@ -11,7 +11,10 @@ from typing import Any, TextIO
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.data_structures import Point
+from prompt_toolkit.layout.screen import Screen
 from prompt_toolkit.utils import get_cwidth
+
+from agentsh.repl.rows import Rows
 
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
 _SGR = re.compile("\x1b\\[[0-9;]*m")
@@ -22,13 +25,16 @@ PAUSE_S = 0.03
 class Stage:
     """Takes text and live rows; shows them now, or in a moment. Without a prompt, text goes straight to `out`.
 
-    rows: what is on the move, each row shorter than the terminal is wide; drawn by the prompt above its input.
+    rows: what is on the move, drawn by the prompt above its input.
     """
+
+    margin = 0
 
     def __init__(self, out: TextIO) -> None:
         self.rows: list[str] = []
         self._out = out
         self._app: Application[Any] | None = None
+        self._above: Rows | None = None
         self._pending: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
         self._wrote_s = float("-inf")
@@ -79,11 +85,10 @@ class Stage:
                 self._app.invalidate()
         return ""
 
-    def enter(self, app: Application[Any]) -> None:
-        """A prompt is about to run."""
-        if self._app is not app:
-            app.before_render += _shrink
-        self._app = app
+    def enter(self, app: Application[Any], above: Rows) -> None:
+        """A prompt is about to run. above: its first rows, those of the stage among them."""
+        app.before_render += lambda app: _fit(app, above)
+        self._app, self._above = app, above
 
     def exit(self) -> None:
         """The prompt is gone; what is left is written below where it was."""
@@ -107,6 +112,8 @@ class Stage:
             self._timer = loop.call_later(PAUSE_S, self._emit)
             return
         text = self._taken()
+        if text and self._above is not None:
+            text = _adopted(app, self._above, text)
         if text and not _slide_in(app, text):
             app.renderer.erase(leave_alternate_screen=False)
             app.output.write_raw(text)
@@ -124,6 +131,24 @@ class Stage:
         text = "".join(self._pending)
         self._pending.clear()
         return text
+
+
+def _adopted(app: Application[Any], above: Rows, text: str) -> str:
+    """Leave to the scrollback what stands there already: live rows that are finished lines now. Return the rest."""
+    renderer = app.renderer
+    screen = renderer.last_rendered_screen
+    if screen is None or renderer._last_size != app.output.get_size():
+        return text
+    lines, count = text.split("\n"), 0
+    while count < min(len(lines) - 1, len(above.drawn)) and lines[count] == above.drawn[count]:
+        count += 1
+    if count:
+        for y in range(count):
+            screen.data_buffer.pop(y, None)
+        _renumber(screen, count, -count)
+        renderer._cursor_pos = Point(x=renderer._cursor_pos.x, y=renderer._cursor_pos.y - count)
+        above.drawn = above.drawn[count:]
+    return "\n".join(lines[count:])
 
 
 def _slide_in(app: Application[Any], text: str) -> bool:
@@ -155,21 +180,56 @@ def _slide_in(app: Application[Any], text: str) -> bool:
     return True
 
 
-def _shrink(app: Application[Any]) -> None:
-    """Take away the rows that what is drawn next will not need: by itself a prompt only grows."""
+def _fit(app: Application[Any], above: Rows) -> None:
+    """Make rows for what is drawn next, or take rows away, so that those which stay need not be drawn again.
+
+    By itself a prompt only grows, and draws all below a new row anew.
+    """
     renderer, size = app.renderer, app.output.get_size()
     screen = renderer.last_rendered_screen
     if screen is None or renderer._last_size != size:
         return
     wanted = max(min(app.layout.container.preferred_height(size.columns, size.rows).preferred, size.rows), 1)
-    if wanted >= screen.height:
-        return
-    at = renderer._cursor_pos.y
-    app.output.write_raw(_move(wanted - at, "B") + _move(at - wanted, "A") + "\r\x1b[J")
-    renderer._cursor_pos = Point(x=0, y=wanted)
-    screen.height = wanted
-    for y in [y for y in screen.data_buffer if y >= wanted]:
-        del screen.data_buffer[y]
+    old, new = above.drawn, above.shown()
+    more = len(new) - len(old)
+    same = 0
+    while same < min(len(old), len(new)) and old[-1 - same] == new[-1 - same]:
+        same += 1
+    if more > 0 and screen.height + more <= size.rows:
+        _insert(app, screen, len(old) - same, more)
+    elif more < 0:
+        _delete(app, screen, len(new) - same, -more)
+    if wanted < screen.height:
+        _delete(app, screen, wanted, screen.height - wanted)
+
+
+def _insert(app: Application[Any], screen: Screen, row: int, count: int) -> None:
+    at, last = app.renderer._cursor_pos.y, screen.height - 1
+    up = _move(last + count - row, "A")
+    app.output.hide_cursor()
+    app.output.write_raw(_move(last - at, "B") + "\r" + "\n" * count + up + f"\x1b[{count}L")
+    _moved(app, screen, row, count)
+
+
+def _delete(app: Application[Any], screen: Screen, row: int, count: int) -> None:
+    at = app.renderer._cursor_pos.y
+    app.output.hide_cursor()
+    app.output.write_raw(_move(row - at, "B") + _move(at - row, "A") + f"\r\x1b[{count}M")
+    for y in range(row, row + count):
+        screen.data_buffer.pop(y, None)
+    _moved(app, screen, row, -count)
+
+
+def _moved(app: Application[Any], screen: Screen, row: int, by: int) -> None:
+    """Tell the renderer that what it drew from `row` down stands elsewhere now, the cursor at the start of `row`."""
+    _renumber(screen, row, by)
+    app.renderer._cursor_pos = Point(x=0, y=row)
+
+
+def _renumber(screen: Screen, row: int, by: int) -> None:
+    below = {y: screen.data_buffer.pop(y) for y in [*screen.data_buffer] if y >= row}
+    screen.data_buffer.update({y + by: cells for y, cells in below.items()})
+    screen.height += by
 
 
 def _move(count: int, direction: str) -> str:

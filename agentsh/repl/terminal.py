@@ -79,6 +79,12 @@ class _Display(Vt100_Output):
         """Erase from the start of this line down; not from the corner, where tmux first copies all to its history."""
         self.write_raw("\x1b[C\x1b[J\x1b[1K\x1b[D")
 
+    def show_cursor(self) -> None:
+        """Show it, and leave alone whether it blinks: that is the user's."""
+        if self._cursor_visible in (False, None):
+            self._cursor_visible = True
+            self.write_raw(CURSOR_ON)
+
     @property
     def responds_to_cpr(self) -> bool:
         """Never: it is not asked."""

@@ -55,6 +55,10 @@ class EchoModel(ScriptedModel):
 
             yield Reply("", None, (Call("call_1", said, '{"path": "x"}'),), "tool_calls", None, "echo")
             return
+        if said == "essay":
+            async for item in essay():
+                yield item
+            return
         text = {"long": LONG, "\0": "The tool is done.", "count": ""}.get(said)
         if text is None:
             lines = said.count("\n") + 1
@@ -63,6 +67,19 @@ class EchoModel(ScriptedModel):
             yield TextDelta(text[n : n + 13])
             await asyncio.sleep(0.002)
         yield Reply(text, None, (), "stop", None, "echo")
+
+
+async def essay() -> AsyncGenerator[Streamed, None]:
+    """A long answer at a steady pace: TALK_TOKENS words, TALK_RATE a second, as a model would write them."""
+    count, rate = int(os.environ["TALK_TOKENS"]), float(os.environ["TALK_RATE"])
+    ends = {11: "and so on. ", 59: "and so on.\n\n"}
+    words = [f"w{n:05} " + ends.get(n % 60, "") for n in range(count)]
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
+    for n, word in enumerate(words):
+        await asyncio.sleep(max(began_s + n / rate - loop.time(), 0))
+        yield TextDelta(word)
+    yield Reply("".join(words), None, (), "stop", None, "echo")
 
 
 def tools() -> dict[str, Tool]:
