@@ -109,7 +109,7 @@ class Prompt:
         self._rows = Rows(self._above, self._room)
         above = Window(self._rows, dont_extend_height=True, wrap_lines=False)
         app.layout = Layout(HSplit([above, app.layout.container]), focused_element=self.buffer)
-        follow_resize(app)
+        follow_resize(app, io.stage.drew_lately)
 
     @property
     def buffer(self) -> Buffer:
@@ -206,7 +206,7 @@ class Prompt:
         return max(self._io.display().get_size().rows * 2 // 3 - 2, 1)
 
     def _above(self) -> list[Row]:
-        rows: list[Row] = [*self._io.stage.rows]
+        rows: list[Row] = [*self._io.stage.rows] if self._io.stage.at_rest() else []
         if self.asked is not None:
             size = self._io.display().get_size()
             return [*rows, [], *self.asked.rows(size.columns, max(self._room() - 2, 1))]

@@ -6,7 +6,7 @@ only be known by name; an unknown one is taken not to, since lines that are left
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from prompt_toolkit.application import Application
@@ -25,15 +25,21 @@ def wraps_anew(environment: Mapping[str, str]) -> bool:
     )
 
 
-def follow_resize(app: Application[Any], environment: Mapping[str, str] = os.environ) -> None:
-    """Make `app` find its first row again whenever the window changes."""
+def follow_resize(
+    app: Application[Any], drew_lately: Callable[[], bool], environment: Mapping[str, str] = os.environ
+) -> None:
+    """Make `app` find its first row again whenever the window changes.
+
+    drew_lately: whether it was drawn while the change may have been on its way already; where its rows are then is
+    anybody's guess, and none is taken for one of its own that may be a finished line.
+    """
     if not wraps_anew(environment):
         return
     on_resize = app._on_resize
 
     def moved_first() -> None:
         extra = _extra_rows(app)
-        if extra:
+        if extra and not drew_lately():
             app.output.cursor_up(extra)
         on_resize()
 

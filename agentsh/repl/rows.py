@@ -1,5 +1,6 @@
 """Rows that are laid out already, as a part of a prompt's layout."""
 
+import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
@@ -13,17 +14,22 @@ Row = str | StyleAndTextTuples
 class Rows(UIControl):
     """Shows rows one below the other, none wrapped. rows: asked at each drawing. room: how many may be shown.
 
-    drawn: what was shown at the last drawing.
+    drawn: what was shown at the last drawing. since_s: since when each of these rows has stood as it is.
     """
 
     def __init__(self, rows: Callable[[], Sequence[Row]], room: Callable[[], int]) -> None:
         self.drawn: list[Row] = []
+        self.since_s: list[float] = []
         self._rows = rows
         self._room = room
 
     def create_content(self, width: int, height: int) -> UIContent:
         """Return the newest rows that there is room for."""
-        rows = self.drawn = self.shown()
+        rows, now_s = self.shown(), time.monotonic()
+        same = 0
+        while same < min(len(rows), len(self.drawn)) and rows[same] == self.drawn[same]:
+            same += 1
+        self.drawn, self.since_s = rows, self.since_s[:same] + [now_s] * (len(rows) - same)
         return UIContent(get_line=lambda n: _fragments(rows[n]), line_count=len(rows), show_cursor=False)
 
     def preferred_height(
@@ -35,6 +41,15 @@ class Rows(UIControl):
     def is_focusable(self) -> bool:
         """Never."""
         return False
+
+    def forget(self, count: int | None = None) -> None:
+        """Forget the first rows that were drawn, or all."""
+        del self.drawn[:count], self.since_s[:count]
+
+    def settled(self, age_s: float) -> int:
+        """Return how many rows, from the first, have stood as they are for this long."""
+        now_s = time.monotonic()
+        return next((n for n, since_s in enumerate(self.since_s) if now_s - since_s < age_s), len(self.since_s))
 
     def shown(self) -> list[Row]:
         """Return the rows as they would be drawn now."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from prompt_toolkit.application import Application
-from prompt_toolkit.data_structures import Point
+from prompt_toolkit.data_structures import Point, Size
 from prompt_toolkit.layout.screen import Screen
 from prompt_toolkit.utils import get_cwidth
 
@@ -20,6 +20,10 @@ HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
 _SGR = re.compile("\x1b\\[[0-9;]*m")
 PAUSE_S = 0.03
 """Between two writings of finished lines: what comes meanwhile goes out together, and no eye sees the difference."""
+LATELY_S = 0.35
+"""tmux tells of a change up to a quarter of a second after it has changed what it shows."""
+PIECE_ROWS = 8
+"""As many lines are slid in at once: few enough for a window that has become smaller without our knowing yet."""
 
 
 class Stage:
@@ -37,7 +41,8 @@ class Stage:
         self._above: Rows | None = None
         self._pending: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._wrote_s = float("-inf")
+        self._wrote_s = self._drew_s = self._resized_s = float("-inf")
+        self._size: Size | None = None
 
     @property
     def encoding(self) -> str:
@@ -85,9 +90,29 @@ class Stage:
                 self._app.invalidate()
         return ""
 
+    def drew_lately(self) -> bool:
+        """Whether anything was drawn so lately that the window may have changed before."""
+        return asyncio.get_running_loop().time() - self._drew_s < LATELY_S
+
+    def _measure(self, app: Application[Any]) -> None:
+        loop, size = asyncio.get_running_loop(), app.output.get_size()
+        if self._size not in (None, size):
+            self._resized_s = loop.time()
+            loop.call_later(LATELY_S + 0.01, app.invalidate)
+        self._size = size
+
+    def _drawn(self, app: Application[Any]) -> None:
+        self._drew_s = asyncio.get_running_loop().time()
+
+    def at_rest(self) -> bool:
+        """Whether the window has kept its size for a while. Until then no live rows are drawn: they might stay."""
+        return asyncio.get_running_loop().time() - self._resized_s > LATELY_S
+
     def enter(self, app: Application[Any], above: Rows) -> None:
         """A prompt is about to run. above: its first rows, those of the stage among them."""
+        app.before_render += self._measure
         app.before_render += lambda app: _fit(app, above)
+        app.after_render += self._drawn
         self._app, self._above = app, above
 
     def exit(self) -> None:
@@ -112,13 +137,14 @@ class Stage:
             self._timer = loop.call_later(PAUSE_S, self._emit)
             return
         text = self._taken()
+        if text:
+            self._wrote_s = loop.time()
         if text and self._above is not None:
             text = _adopted(app, self._above, text)
         if text and not _slide_in(app, text):
             app.renderer.erase(leave_alternate_screen=False)
             app.output.write_raw(text)
             app.output.flush()
-        self._wrote_s = loop.time()
         app._redraw()
 
     def _straight(self) -> None:
@@ -134,20 +160,23 @@ class Stage:
 
 
 def _adopted(app: Application[Any], above: Rows, text: str) -> str:
-    """Leave to the scrollback what stands there already: live rows that are finished lines now. Return the rest."""
+    """Leave to the scrollback what stands there already: live rows that are finished lines now. Return the rest.
+
+    Only rows that have stood for a while: what was drawn into a window that was smaller than we knew is cut off.
+    """
     renderer = app.renderer
     screen = renderer.last_rendered_screen
     if screen is None or renderer._last_size != app.output.get_size():
         return text
     lines, count = text.split("\n"), 0
-    while count < min(len(lines) - 1, len(above.drawn)) and lines[count] == above.drawn[count]:
+    while count < min(len(lines) - 1, above.settled(LATELY_S)) and lines[count] == above.drawn[count]:
         count += 1
     if count:
         for y in range(count):
             screen.data_buffer.pop(y, None)
         _renumber(screen, count, -count)
         renderer._cursor_pos = Point(x=renderer._cursor_pos.x, y=renderer._cursor_pos.y - count)
-        above.drawn = above.drawn[count:]
+        above.forget(count)
     return "\n".join(lines[count:])
 
 
@@ -156,7 +185,8 @@ def _slide_in(app: Application[Any], text: str) -> bool:
 
     Line feeds at the last row make room below (the terminal scrolls, or has rows to spare), the same number of rows
     is inserted at the first row, and the lines are written there. Only relative moves are used: where on the screen
-    the prompt stands need not be known.
+    the prompt stands need not be known. Down it goes by line feeds: a window that has just become smaller, which we
+    are told up to a quarter of a second later, may have taken the last rows, and a plain move would stop there.
     """
     renderer, output = app.renderer, app.output
     screen, size = renderer.last_rendered_screen, output.get_size()
@@ -167,14 +197,14 @@ def _slide_in(app: Application[Any], text: str) -> bool:
     if room < 1 or height < 1 or any(get_cwidth(_SGR.sub("", line)) > size.columns for line in lines):
         return False
     parts = [HIDE]
-    below = height - 1 - at.y
-    for start in range(0, len(lines), room):
-        some = lines[start : start + room]
+    below, piece = height - 1 - at.y, min(room, PIECE_ROWS)
+    for start in range(0, len(lines), piece):
+        some = lines[start : start + piece]
         n = len(some)
-        parts.append(_move(below, "B") + "\r" + "\n" * n + _move(n + height - 1, "A") + f"\x1b[{n}L")
+        parts.append("\r" + "\n" * (below + n) + _up(n + height - 1) + f"\x1b[{n}L")
         parts.append("".join(line + "\r\n" for line in some))
         below = height - 1  # the cursor is on the first row of the prompt now
-    parts.append(_move(at.y, "B") + _move(at.x, "C") + (SHOW if screen.show_cursor else ""))
+    parts.append("\n" * at.y + (f"\x1b[{at.x}C" if at.x else "") + (SHOW if screen.show_cursor else ""))
     output.write_raw("".join(parts))
     output.flush()
     return True
@@ -188,6 +218,7 @@ def _fit(app: Application[Any], above: Rows) -> None:
     renderer, size = app.renderer, app.output.get_size()
     screen = renderer.last_rendered_screen
     if screen is None or renderer._last_size != size:
+        above.forget()
         return
     wanted = max(min(app.layout.container.preferred_height(size.columns, size.rows).preferred, size.rows), 1)
     old, new = above.drawn, above.shown()
@@ -205,16 +236,15 @@ def _fit(app: Application[Any], above: Rows) -> None:
 
 def _insert(app: Application[Any], screen: Screen, row: int, count: int) -> None:
     at, last = app.renderer._cursor_pos.y, screen.height - 1
-    up = _move(last + count - row, "A")
     app.output.hide_cursor()
-    app.output.write_raw(_move(last - at, "B") + "\r" + "\n" * count + up + f"\x1b[{count}L")
+    app.output.write_raw("\r" + "\n" * (last - at + count) + _up(last + count - row) + f"\x1b[{count}L")
     _moved(app, screen, row, count)
 
 
 def _delete(app: Application[Any], screen: Screen, row: int, count: int) -> None:
     at = app.renderer._cursor_pos.y
     app.output.hide_cursor()
-    app.output.write_raw(_move(row - at, "B") + _move(at - row, "A") + f"\r\x1b[{count}M")
+    app.output.write_raw("\r" + "\n" * (row - at) + _up(at - row) + f"\x1b[{count}M")
     for y in range(row, row + count):
         screen.data_buffer.pop(y, None)
     _moved(app, screen, row, -count)
@@ -232,5 +262,5 @@ def _renumber(screen: Screen, row: int, by: int) -> None:
     screen.height += by
 
 
-def _move(count: int, direction: str) -> str:
-    return f"\x1b[{count}{direction}" if count > 0 else ""
+def _up(rows: int) -> str:
+    return f"\x1b[{rows}A" if rows > 0 else ""

@@ -252,6 +252,18 @@ def test_the_window_changes_while_text_streams() -> None:
         assert t.restored
 
 
+@pytest.mark.parametrize(("tokens", "rate"), [(2_000, 500), (300, 60)])
+def test_a_long_answer_costs_less_than_three_times_its_bytes(tokens: int, rate: int) -> None:
+    with Terminal(TALK_TOKENS=str(tokens), TALK_RATE=str(rate)) as t:
+        before = len(t.raw.encode())
+        t.type("essay\r")
+        t.wait(lambda: bool(re.search(r"^— \d+ step", t.page, re.M)), 60)
+        ready(t, 1)
+        visible = sum(len(line.encode()) + 1 for line in t.lines)
+        assert [n for n in range(tokens) if t.count(f"w{n:05}") != 1] == []
+        assert len(t.raw.encode()) - before <= 3 * visible
+
+
 def test_no_colour() -> None:
     with Terminal(NO_COLOR="1") as t:
         t.type("long\r")
