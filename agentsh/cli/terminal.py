@@ -60,7 +60,7 @@ class Terminal:
 
     async def run(self, running: Running, prompt: str | None) -> int:
         """Talk until the user leaves; return the exit code."""
-        self._io.sandbox = running.workspace.sandbox
+        self._io.workspace, self._io.sandbox = running.workspace, running.workspace.sandbox
         self._io.first_text = prompt if prompt is not None else self._typed_before()
         if running.session.state.model != "demo":
             from agentsh.models.openai_chat import preload

@@ -14,6 +14,7 @@ HELP = (
     ("Up", "take the newest queued text back; history"),
     ("Esc", "interrupt; the queue comes back"),
     ("Alt-Enter, Ctrl-J", "new line"),
+    ("@", "a file: Tab puts it in, and it is sent along"),
     ("Ctrl-R", "search the history"),
     ("Ctrl-X Ctrl-E", "write in your editor"),
     ("Ctrl-C", "interrupt; clear the line; twice: leave"),
@@ -58,6 +59,28 @@ def _sending(keys: KeyBindings, prompt: "Prompt", plain: Filter) -> None:
         if not prompt.actions.recall():
             event.current_buffer.auto_up()
 
+    offered = plain & Condition(lambda: bool(prompt.panel.candidates))
+
+    @keys.add("tab", filter=offered)
+    def _take(event: KeyPressEvent) -> None:
+        prompt.panel.take(event.current_buffer)
+
+    @keys.add("tab", filter=plain & ~offered)
+    def _indent(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("    ")
+
+    @keys.add("down", filter=offered)
+    def _next(event: KeyPressEvent) -> None:
+        prompt.panel.move(1)
+
+    @keys.add("up", filter=offered)
+    def _previous(event: KeyPressEvent) -> None:
+        prompt.panel.move(-1)
+
+    @keys.add("escape", filter=offered)
+    def _close(event: KeyPressEvent) -> None:
+        prompt.panel.close(event.current_buffer)
+
     @keys.add("<bracketed-paste>", filter=plain)
     def _paste(event: KeyPressEvent) -> None:
         prompt.hinting = False
@@ -74,7 +97,9 @@ def _stopping(keys: KeyBindings, prompt: "Prompt", plain: Filter, asking: Filter
     working = Condition(prompt.actions.working)
     empty = Condition(lambda: not prompt.buffer.text)
 
-    @keys.add("escape", filter=(plain | asking) & working)
+    nothing_offered = Condition(lambda: not prompt.panel.candidates)
+
+    @keys.add("escape", filter=((plain & nothing_offered) | asking) & working)
     def _stop(event: KeyPressEvent) -> None:
         prompt.actions.interrupt()
 

@@ -12,6 +12,7 @@ from agentsh.base.text import one_line
 from agentsh.engine.session import Session
 from agentsh.engine.turn import TurnOutcome
 from agentsh.repl import commands
+from agentsh.repl.attach import attachments
 from agentsh.repl.commands import SlashContext
 from agentsh.repl.prompt import TWICE_S, Actions, Prompt
 from agentsh.repl.status import queue_rows, status_line
@@ -149,7 +150,8 @@ class Repl:
 
     async def _turn(self, text: str, cause: int | None) -> TurnOutcome | None:
         try:
-            return await self._session.submit(text, cause=cause)
+            along = await asyncio.to_thread(attachments, text, self._io.workspace)
+            return await self._session.submit(text, along, cause=cause)
         except AgentshError as error:
             if cause is None:  # what was queued is still there
                 self._prompt.give_back(text)

@@ -21,6 +21,7 @@ from agentsh.ports.approver import Answer, Question
 from agentsh.repl.asked import Asked
 from agentsh.repl.history import TypedHistory
 from agentsh.repl.keys import bindings
+from agentsh.repl.panel import Panel
 from agentsh.repl.pastes import Pastes, watch_paste
 from agentsh.repl.reflow import follow_resize
 from agentsh.repl.rows import Row, Rows
@@ -79,6 +80,7 @@ class Prompt:
         self.hinting = False
         self.asked: Asked | None = None
         self.pastes = Pastes()
+        self.panel = Panel(io.files, self.refresh)
         self.left_by_ctrl_c = False
         self._io = io
         self._status = status
@@ -104,6 +106,8 @@ class Prompt:
             input=io.keyboard(),
             output=io.display(),
         )
+        self.buffer.on_text_changed += self.panel.follow
+        self.buffer.on_cursor_position_changed += self.panel.follow
         app = self._session.app
         app.ttimeoutlen = app.timeoutlen = KEY_S
         self._rows = Rows(self._above, self._room)
@@ -212,7 +216,7 @@ class Prompt:
             return [*rows, [], *self.asked.rows(size.columns, max(self._room() - 2, 1))]
         waiting: list[Row] = [[("class:queued", row)] for row in self._queue()]
         rows += [[], *waiting] if waiting else []
-        return [*rows, [], *self._notice]
+        return [*rows, [], *self._notice, *self.panel.rows(self._io.display().get_size().columns)]
 
     def _toolbar(self) -> StyleAndTextTuples:
         hint = "Ctrl-C again to " + ("interrupt" if self.actions.working() else "leave")

@@ -7,6 +7,7 @@ import sys
 import termios
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -19,8 +20,11 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from agentsh.base.text import clean
 from agentsh.events.base import Text
 from agentsh.ports.approver import Answer, Question
+from agentsh.ports.workspace import Workspace
 from agentsh.repl.stage import Stage
 
+MAX_FILES = 200_000
+"""A workspace with more is completed as far as it was read."""
 PASTE_ON, PASTE_OFF, CURSOR_ON = "\x1b[?2004h", "\x1b[?2004l", "\x1b[?25h"
 
 
@@ -43,7 +47,7 @@ class ReplIO:
     history_file: None for no history. models: known names, for `/model`. sandbox: as the status line names it.
     first_text: submitted at once, as if it had been typed. input, output: None for the terminal of the process.
     stage: what screen and prompt share. ask: set by the loop while it runs. typed: what was typed before there was a
-    prompt. text: the whole of a text of the log, wherever it is kept.
+    prompt. text: the whole of a text of the log, wherever it is kept. workspace: where the session works.
     """
 
     screen: Screen
@@ -57,7 +61,13 @@ class ReplIO:
     stage: Stage = field(default_factory=lambda: Stage(sys.stdout))
     ask: Callable[[Question], Awaitable[Answer]] | None = None
     text: Callable[[Text], str] = str
+    workspace: Workspace | None = None
     typed: list[str] = field(default_factory=list)
+
+    def files(self) -> list[str]:
+        """Return the paths of the workspace that are not ignored. Blocks."""
+        found = self.workspace.walk() if self.workspace is not None else ()
+        return [entry.path for entry in islice(found, MAX_FILES) if entry.path.isprintable()]
 
     def keyboard(self) -> Input:
         """Return the input, opened on first use."""

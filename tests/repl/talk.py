@@ -32,6 +32,7 @@ from agentsh.repl.loop import run_repl
 from agentsh.repl.stage import Stage
 from agentsh.repl.terminal import ReplIO
 from agentsh.testing import FunctionTool, MemoryStore, ScriptedModel
+from agentsh.workspace.local import LocalWorkspace
 from tests.engine.rig import ID, NoWorkspace
 
 LONG = "\n\n".join(f"Marker {n:03} of a **streamed** answer, with `code` and some more words." for n in range(60))
@@ -110,6 +111,8 @@ async def main() -> int:
     io = ReplIO(
         screen, Path(history) if history else None, ("echo", "other"), colour=colour, stage=stage, text=texts.text
     )
+    if place := os.environ.get("TALK_WORKSPACE"):
+        io.workspace = LocalWorkspace(Path(place), session=ID)
     journal = Journal(log, state, bus, clock)
     workspace, model = cast(Workspace, NoWorkspace()), EchoModel()
     gate = Gate(journal, workspace, (), TerminalApprover(io), preapproved=lambda state: False)
@@ -121,8 +124,8 @@ async def main() -> int:
         return Chosen(name, {}, model, settings)
 
     session = Session(Parts(log, journal, Turn(journal, step, runner, Limits(), clock), step, gate, model, choose))
-    place = WorkspaceOrigin(kind="empty", origin=None, base=None)
-    init = SessionInit(id=ID, title=None, cwd="/x", project="x", model="echo", mode="ask", workspace=place)
+    origin = WorkspaceOrigin(kind="empty", origin=None, base=None)
+    init = SessionInit(id=ID, title=None, cwd="/x", project="x", model="echo", mode="ask", workspace=origin)
     await begin(journal, init, EnvironmentChanged(system_prompt="You are a test.", tools="[]", instructions=()))
     code = await run_repl(session, io)
     write_replay([decode(record) for record in store.read(ID)], texts)
