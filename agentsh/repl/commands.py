@@ -22,6 +22,11 @@ COMMANDS = {
     "help": Command("agentsh.repl.slash.help:run", "", "what can be typed here"),
     "status": Command("agentsh.repl.slash.status:run", "", "session, model, mode, workspace, tokens and cost"),
     "model": Command("agentsh.repl.slash.model:run", "[NAME]", "show or change the model"),
+    "mode": Command("agentsh.repl.slash.mode:run", "[NAME]", "show or change when you are asked"),
+    "cost": Command("agentsh.repl.slash.cost:run", "", "tokens and cost so far"),
+    "tools": Command("agentsh.repl.slash.tools:run", "", "what the model is offered"),
+    "rename": Command("agentsh.repl.slash.rename:run", "[TITLE]", "show the title, or give another"),
+    "tag": Command("agentsh.repl.slash.tag:run", "[NAME] [-NAME]", "show, add or take away tags"),
     "exit": Command("agentsh.repl.slash.exit:run", "", "leave; the session is kept"),
 }
 

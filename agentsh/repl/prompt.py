@@ -23,8 +23,7 @@ from agentsh.repl.history import TypedHistory
 from agentsh.repl.keys import bindings
 from agentsh.repl.panel import Panel
 from agentsh.repl.pastes import Pastes, watch_paste
-from agentsh.repl.reflow import follow_resize
-from agentsh.repl.rows import Row, Rows
+from agentsh.repl.rows import Row, Rows, wrapped
 from agentsh.repl.terminal import ReplIO, typed_text
 
 TWICE_S = 2.0
@@ -87,7 +86,7 @@ class Prompt:
         self._queue = queue
         self._now_s = now_s
         self._ctrl_c_s = float("-inf")
-        self._notice: list[Row] = []
+        self._notice: list[tuple[str, str]] = []
         self._began = asyncio.Event()
         history = TypedHistory(io.history_file) if io.history_file else InMemoryHistory()
         self._session: PromptSession[None] = PromptSession(
@@ -113,7 +112,6 @@ class Prompt:
         self._rows = Rows(self._above, self._room)
         above = Window(self._rows, dont_extend_height=True, wrap_lines=False)
         app.layout = Layout(HSplit([above, app.layout.container]), focused_element=self.buffer)
-        follow_resize(app, io.stage.drew_lately)
 
     @property
     def buffer(self) -> Buffer:
@@ -147,7 +145,7 @@ class Prompt:
 
     def say(self, style: str, rows: Sequence[str]) -> None:
         """Show rows above the input until the next key that sends. style: `notice` or `alarm`."""
-        self._notice.extend([(f"class:{style}", row)] for row in rows)
+        self._notice.extend((f"class:{style}", row) for row in rows)
         self._session.app.invalidate()
 
     def hush(self) -> None:
@@ -216,7 +214,9 @@ class Prompt:
             return [*rows, [], *self.asked.rows(size.columns, max(self._room() - 2, 1))]
         waiting: list[Row] = [[("class:queued", row)] for row in self._queue()]
         rows += [[], *waiting] if waiting else []
-        return [*rows, [], *self._notice, *self.panel.rows(self._io.display().get_size().columns)]
+        columns = self._io.display().get_size().columns
+        notice: list[Row] = [[(style, row)] for style, text in self._notice for row in wrapped(text, columns - 1)]
+        return [*rows, [], *notice, *self.panel.rows(columns)]
 
     def _toolbar(self) -> StyleAndTextTuples:
         hint = "Ctrl-C again to " + ("interrupt" if self.actions.working() else "leave")

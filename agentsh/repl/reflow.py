@@ -5,8 +5,7 @@ behind at each change; where a terminal does not do that, erasing more would tak
 only be known by name; an unknown one is taken not to, since lines that are left behind are better than lines lost.
 """
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from prompt_toolkit.application import Application
@@ -25,26 +24,21 @@ def wraps_anew(environment: Mapping[str, str]) -> bool:
     )
 
 
-def follow_resize(
-    app: Application[Any], drew_lately: Callable[[], bool], environment: Mapping[str, str] = os.environ
-) -> None:
-    """Make `app` find its first row again whenever the window changes.
+def erase_at_new_size(app: Application[Any], *, wraps: bool, at_rest: bool) -> bool:
+    """Take away what was drawn where the window has changed since; return whether it has.
 
-    drew_lately: whether it was drawn while the change may have been on its way already; where its rows are then is
-    anybody's guess, and none is taken for one of its own that may be a finished line.
+    Whoever notices first does this: the signal may come after the next drawing.
+    at_rest: the window had kept its size before. Where it had not, what was drawn in between may stand anywhere, and
+    no row above the cursor is taken for one of its own: it might be a finished line.
     """
-    if not wraps_anew(environment):
-        return
-    on_resize = app._on_resize
-
-    def moved_first() -> None:
-        extra = _extra_rows(app)
-        if extra and not drew_lately():
-            app.output.cursor_up(extra)
-        on_resize()
-
-    # There is no public hook between the change and the erasing.
-    app._on_resize = moved_first  # type: ignore[method-assign]
+    renderer = app.renderer
+    if renderer.last_rendered_screen is None or renderer._last_size == app.output.get_size():
+        return False
+    extra = _extra_rows(app) if wraps and at_rest else 0
+    if extra:
+        app.output.cursor_up(extra)
+    renderer.erase(leave_alternate_screen=False)
+    return True
 
 
 def _extra_rows(app: Application[Any]) -> int:

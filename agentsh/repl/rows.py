@@ -1,11 +1,13 @@
 """Rows that are laid out already, as a part of a prompt's layout."""
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.layout.controls import GetLinePrefixCallable, UIContent, UIControl
+from prompt_toolkit.utils import get_cwidth
 
 Row = str | StyleAndTextTuples
 """A row with SGR sequences, as the renderer makes them, or one in fragments."""
@@ -54,6 +56,22 @@ class Rows(UIControl):
     def shown(self) -> list[Row]:
         """Return the rows as they would be drawn now."""
         return list(self._rows())[-max(self._room(), 1) :]
+
+
+def wrapped(text: str, columns: int) -> list[str]:
+    """Return a line of text in rows, broken at spaces where it can be; what goes on is set in as the line is."""
+    lead = text[: len(text) - len(text.lstrip(" "))][: columns // 2]
+    rows, row = [], ""
+    for word in re.findall(r" *[^ ]+", text):
+        if row and get_cwidth(row + word) > columns:
+            rows.append(row)
+            row, word = "", lead + word.lstrip(" ")
+        while get_cwidth(row + word) > columns:
+            cut = next(n for n in range(1, len(word) + 1) if get_cwidth(row + word[:n]) > columns) - 1
+            rows.append(row + word[: max(cut, 1)])
+            row, word = "", lead + word[max(cut, 1) :]
+        row += word
+    return [*rows, row] if row or not rows else rows
 
 
 def _fragments(row: Row) -> StyleAndTextTuples:

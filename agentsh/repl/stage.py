@@ -5,15 +5,17 @@ finished line is slid in above the prompt without drawing the prompt again: what
 """
 
 import asyncio
+import os
 import re
 from collections.abc import Sequence
 from typing import Any, TextIO
 
 from prompt_toolkit.application import Application
-from prompt_toolkit.data_structures import Point, Size
+from prompt_toolkit.data_structures import Point
 from prompt_toolkit.layout.screen import Screen
 from prompt_toolkit.utils import get_cwidth
 
+from agentsh.repl.reflow import erase_at_new_size, wraps_anew
 from agentsh.repl.rows import Rows
 
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
@@ -41,8 +43,8 @@ class Stage:
         self._above: Rows | None = None
         self._pending: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._wrote_s = self._drew_s = self._resized_s = float("-inf")
-        self._size: Size | None = None
+        self._wrote_s = self._resized_s = float("-inf")
+        self._wraps = wraps_anew(os.environ)
 
     @property
     def encoding(self) -> str:
@@ -90,29 +92,15 @@ class Stage:
                 self._app.invalidate()
         return ""
 
-    def drew_lately(self) -> bool:
-        """Whether anything was drawn so lately that the window may have changed before."""
-        return asyncio.get_running_loop().time() - self._drew_s < LATELY_S
-
-    def _measure(self, app: Application[Any]) -> None:
-        loop, size = asyncio.get_running_loop(), app.output.get_size()
-        if self._size not in (None, size):
-            self._resized_s = loop.time()
-            loop.call_later(LATELY_S + 0.01, app.invalidate)
-        self._size = size
-
-    def _drawn(self, app: Application[Any]) -> None:
-        self._drew_s = asyncio.get_running_loop().time()
-
     def at_rest(self) -> bool:
         """Whether the window has kept its size for a while. Until then no live rows are drawn: they might stay."""
         return asyncio.get_running_loop().time() - self._resized_s > LATELY_S
 
     def enter(self, app: Application[Any], above: Rows) -> None:
         """A prompt is about to run. above: its first rows, those of the stage among them."""
+        app._on_resize = lambda: self._resized(app)  # type: ignore[method-assign]
         app.before_render += self._measure
         app.before_render += lambda app: _fit(app, above)
-        app.after_render += self._drawn
         self._app, self._above = app, above
 
     def exit(self) -> None:
@@ -122,6 +110,17 @@ class Stage:
             self._timer.cancel()
             self._timer = None
         self._straight()
+
+    def _resized(self, app: Application[Any]) -> None:
+        """In place of prompt-toolkit's own, which has no hook: erases, where that is not done yet, and draws."""
+        self._measure(app)
+        app._redraw()
+
+    def _measure(self, app: Application[Any]) -> None:
+        if erase_at_new_size(app, wraps=self._wraps, at_rest=self.at_rest()):
+            loop = asyncio.get_running_loop()
+            self._resized_s = loop.time()
+            loop.call_later(LATELY_S + 0.01, app.invalidate)
 
     def _on_stage(self) -> bool:
         return self._app is not None and self._app.is_running and not self._app.is_done
@@ -136,6 +135,7 @@ class Stage:
         if app._running_in_terminal:  # an editor has the terminal
             self._timer = loop.call_later(PAUSE_S, self._emit)
             return
+        self._measure(app)
         text = self._taken()
         if text:
             self._wrote_s = loop.time()

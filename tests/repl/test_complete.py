@@ -10,6 +10,7 @@ from prompt_toolkit.utils import get_cwidth
 from agentsh.repl.attach import MAX_BYTES, attachments
 from agentsh.repl.complete import MAX_SHOWN, Files, command_candidates, file_word, mention, mentions
 from agentsh.repl.panel import Panel
+from agentsh.repl.rows import wrapped
 from agentsh.workspace.local import LocalWorkspace
 from tests.repl.pty import Terminal
 from tests.repl.test_pty import ready
@@ -105,3 +106,13 @@ def test_completion_at_the_keyboard(tmp_path: Path) -> None:
         t.type("please\r")
         ready(t, 1)
         assert "\n+ cart.py (text/plain)" in t.page
+
+
+@pytest.mark.parametrize("columns", [5, 12, 40, 80])
+@pytest.mark.parametrize(
+    "text", ["", "  /help   what can be typed here and what it does", "修" * 30, "x" * 99, "   " + "ab " * 40]
+)
+def test_notices_are_wrapped_and_nothing_is_lost(text: str, columns: int) -> None:
+    rows = wrapped(text, columns)
+    assert all(get_cwidth(row) <= columns for row in rows)
+    assert "".join("".join(rows).split()) == "".join(text.split())

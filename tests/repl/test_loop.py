@@ -12,7 +12,7 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from prompt_toolkit.utils import get_cwidth
 
-from agentsh.base.errors import LogWriteFailed, ModelKeyMissing
+from agentsh.base.errors import LogWriteFailed, ModelKeyMissing, UsageProblem
 from agentsh.context.state import SessionState
 from agentsh.events.turn import TurnFinished, UserMessage
 from agentsh.models.scripted import Say
@@ -145,7 +145,7 @@ async def test_model_and_unknown_commands() -> None:
         await commands.run("model", "b", context)
         assert r.session.state.model == "b"
         assert (await commands.run("model", "b", context)).rows == ["  model: b, as before"]
-        assert (await commands.run("modle", "", context)).rows == ["there is no /modle; did you mean /model?"]
+        assert (await commands.run("modell", "", context)).rows == ["there is no /modell; did you mean /model?"]
         assert (await commands.run("zzz", "", context)).rows == ["there is no /zzz; see /help"]
         for name in commands.COMMANDS:
             await commands.run(name, "", context)
@@ -259,3 +259,30 @@ def test_only_terminals_known_for_it_are_taken_to_wrap_old_rows_anew(
     environment: dict[str, str], known: bool
 ) -> None:
     assert wraps_anew(environment) is known
+
+
+async def test_commands_that_change_the_session() -> None:
+    with piped() as (_, io):
+        r = await rig.new([])
+        context = commands.SlashContext(r.session, io)
+
+        async def run(line: str) -> str:
+            name, _, argument = line.partition(" ")
+            return "\n".join((await commands.run(name, argument, context)).rows)
+
+        assert "▸" in await run("mode")
+        await run("mode plan")
+        assert r.session.state.mode == "plan"
+        assert await run("mode plan") == "  mode: plan, as before"
+        with pytest.raises(UsageProblem, match="no mode"):
+            await run("mode nonsense")
+        await run("rename A new   title")
+        assert r.session.state.title == "A new title"
+        assert await run("rename") == "  title: A new title"
+        assert "b, c" in await run("tag b c")
+        assert "tags: c " in await run("tag -b")
+        assert r.session.state.tags == ("c",)
+        assert "bytes in each request" in await run("tools")
+        assert "tokens in" in await run("cost")
+        assert "Alt-Enter" in await run("help keys")
+        await r.session.close()

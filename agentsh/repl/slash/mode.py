@@ -1,0 +1,27 @@
+"""/mode: show or change when the user is asked."""
+
+from typing import cast, get_args
+
+from agentsh.base.errors import UsageProblem
+from agentsh.events.session import Mode
+from agentsh.repl.commands import SlashContext, SlashOutcome
+
+MEANINGS = {
+    "ask": "asks before edits and commands",
+    "auto": "edits run; commands run where a sandbox holds them, else they are asked",
+    "plan": "reads only",
+    "yolo": "never asks",
+}
+
+
+async def run(context: SlashContext, argument: str) -> SlashOutcome:
+    """Change to the mode that was named; without a name, say which it is and which there are."""
+    session = context.session
+    if not argument:
+        rows = [f"  {'▸' if name == session.state.mode else ' '} {name:<5} {MEANINGS[name]}" for name in MEANINGS]
+        return SlashOutcome([*rows, "  change it with /mode NAME"])
+    if argument not in get_args(Mode):
+        raise UsageProblem(f"there is no mode {argument[:40]!r}", hint="/mode " + " | ".join(get_args(Mode)))
+    same = argument == session.state.mode  # a change is a fact, and shows itself
+    await session.set_mode(cast(Mode, argument))
+    return SlashOutcome([f"  mode: {argument}, as before"] if same else [])
