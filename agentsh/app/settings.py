@@ -86,6 +86,13 @@ class LogSettings(_Section):
     durability: Literal["ack", "always", "none"] = "ack"
 
 
+class UiSettings(_Section):
+    """notify: ring and send a message when somebody who has looked away is wanted. title: name the window."""
+
+    notify: bool = True
+    title: bool = True
+
+
 class HookSettings(_Section):
     """A command of the user's that judges or annotates calls of tools."""
 
@@ -100,6 +107,7 @@ class Settings(_Section):
     model: str | None = None
     session: SessionSettings = SessionSettings()
     log: LogSettings = LogSettings()
+    ui: UiSettings = UiSettings()
     models: dict[str, Profile] = {}
     hooks: dict[str, HookSettings] = {}
 

@@ -1,5 +1,6 @@
 """A session on a terminal: the scrollback renderer, the approver, the prompt."""
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -32,6 +33,8 @@ class Terminal:
             stage=stage,
             text=texts.text,
             history_file=home.root / "history",
+            notify=settings.ui.notify and not dumb(),
+            title=settings.ui.title and not dumb(),
             models=tuple(dict.fromkeys([*settings.models, "demo"])),
         )
         self.approver = TerminalApprover(self._io)
@@ -67,6 +70,11 @@ class Terminal:
 
             preload()
         return await run_repl(running.session, self._io)
+
+
+def dumb() -> bool:
+    """Tell whether the terminal knows no more than to print."""
+    return os.environ.get("TERM", "") in ("dumb", "")
 
 
 def turn_starts(events: Sequence[Event]) -> list[int]:

@@ -10,7 +10,7 @@ from rich.text import Text
 from agentsh.base.text import one_line
 from agentsh.events.event import Event, Opaque
 from agentsh.events.signals import ReasoningDelta, Retrying, SavingStopped, Signal, TextDelta, ToolProgress
-from agentsh.events.tool import CodeEdit, ToolCall, ToolResult, ToolStarted
+from agentsh.events.tool import ApprovalAsked, CodeEdit, ToolCall, ToolResult, ToolStarted
 from agentsh.events.turn import AgentMessage, TurnFinished, UserMessage
 from agentsh.ports.texts import Texts
 from agentsh.render import theme
@@ -70,6 +70,7 @@ class ScreenRenderer:
         self._fresh = 0
         self._retry = ""
         self._alarm = ""
+        self._asking = False
 
     def on(self, event: Event) -> None:
         """Show a fact."""
@@ -90,6 +91,7 @@ class ScreenRenderer:
             case ToolResult():
                 self._put("tool", self._calls.finished(event, fact, page.width))
             case _:
+                self._asking = isinstance(fact, ApprovalAsked)
                 self._turn_state(page, fact)
                 kind = KINDS.get(fact.type, "note")
                 self._put(kind, LINES[fact.type](page, event, fact))
@@ -223,8 +225,10 @@ class ScreenRenderer:
         now = self._now_s()
         elapsed = int(now - (now if self._busy_s is None else self._busy_s))
         mark = theme.SPINNER[int(now / SPIN_S) % len(theme.SPINNER)]
+        if self._asking:
+            return "? waits for your answer"
         doing = "running" if any(self._calls.running()) else "thinking"
-        return f"{mark} {doing} · {elapsed} s · Ctrl-C interrupts"
+        return f"{mark} {doing} · {elapsed} s · Esc interrupts"
 
     def _running(self, page: Page, call: OpenCall) -> list[str]:
         head = Text.assemble(("○ ", theme.DIM), (call.name, theme.BOLD), " " + fit(call.subject, page.width))

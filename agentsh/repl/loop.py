@@ -91,6 +91,7 @@ class Repl:
 
     async def _first(self, text: str | None) -> None:
         await self._prompt.ready()
+        self._name()
         if text is not None:
             self._enter(text)
 
@@ -132,7 +133,10 @@ class Repl:
                     text, cause = self._next()
                 if text is None:
                     return
+                began_s = time.monotonic()
                 outcome = await self._turn(text, cause)
+                self._name()
+                self._prompt.attention.call("done", after_s=time.monotonic() - began_s)
                 if outcome is None or outcome.reason == "error":
                     return
                 if outcome.reason == "interrupted":
@@ -201,6 +205,11 @@ class Repl:
     def _waiting(self) -> list[str]:
         texts = [(self._io.text(fact.text), fact.steer) for fact in self._session.state.queue.values()]
         return queue_rows(texts, self._io.display().get_size().columns, working=self._work is not None)
+
+    def _name(self) -> None:
+        """Name the window after the session."""
+        state = self._session.state
+        self._prompt.attention.title(f"agentsh · {state.title or state.id}")
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

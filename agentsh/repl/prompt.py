@@ -19,6 +19,7 @@ from prompt_toolkit.styles import Style
 
 from agentsh.ports.approver import Answer, Question
 from agentsh.repl.asked import Asked
+from agentsh.repl.attention import Attention
 from agentsh.repl.history import TypedHistory
 from agentsh.repl.keys import bindings
 from agentsh.repl.panel import Panel
@@ -81,6 +82,7 @@ class Prompt:
         self.pastes = Pastes()
         self.panel = Panel(io.files, self.refresh)
         self.left_by_ctrl_c = False
+        self.attention = Attention(io.display, rings=io.notify, titles=io.title, now_s=now_s)
         self._io = io
         self._status = status
         self._queue = queue
@@ -106,6 +108,7 @@ class Prompt:
             output=io.display(),
         )
         self.buffer.on_text_changed += self.panel.follow
+        self.buffer.on_text_changed += lambda buffer: self.attention.seen()
         self.buffer.on_cursor_position_changed += self.panel.follow
         app = self._session.app
         app.ttimeoutlen = app.timeoutlen = KEY_S
@@ -128,6 +131,7 @@ class Prompt:
             return
         finally:
             self._io.stage.exit()
+            self.attention.close()
             watch.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await watch
@@ -194,6 +198,7 @@ class Prompt:
         self.buffer.reset()
         asked = self.asked = Asked(question, self._now_s)
         self._session.app.invalidate()
+        self.attention.call(f"asks: {question.tool} {question.subject}")
         try:
             return await asked.answer
         finally:
