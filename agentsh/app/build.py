@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from agentsh import __version__
 from agentsh.app.choosing import another
 from agentsh.app.paths import Home
+from agentsh.app.rewinding import workspace_snapshots
 from agentsh.app.settings import Choice, Settings
 from agentsh.app.stores import blob_store, event_store
 from agentsh.app.texts import BlobTexts
@@ -28,6 +29,7 @@ from agentsh.engine.bus import Bus
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
 from agentsh.engine.open import Writer, begin, past, renew_environment, reopen
+from agentsh.engine.rewinding import Rewinder
 from agentsh.engine.session import Chosen, Parts, Session
 from agentsh.engine.step import ModelStep, Price, StepSettings
 from agentsh.engine.tool_runner import ToolRunner
@@ -238,6 +240,7 @@ async def resume_session(
         )
         if directory is not None and str(root) != state.workspace_path:
             await assembled.journal.record(WorkspaceMoved(path=str(root), reason="--dir"), durable=True)
+        await Rewinder(assembled.journal, assembled.snapshots).finish()
         await assembled.session.record_model(plan.choice.model, plan.choice.request())
     except BaseException:
         with suppress(AgentshError):  # the first failure is the one to tell
@@ -269,7 +272,8 @@ class _Assembly:
             return request.get("wire") == "demo" and not in_place
 
         gate = Gate(self.journal, self.workspace, hooks, screens.approver, preapproved=preapproved)
-        runner = ToolRunner(self.journal, self.tools, self.workspace, gate, hooks, texts, clock)
+        self.snapshots = workspace_snapshots(plan.home, log.session, root, state, blobs, in_place=in_place)
+        runner = ToolRunner(self.journal, self.tools, self.workspace, gate, hooks, texts, clock, self.snapshots)
         model = make_model(plan.choice, clock)
         step = ModelStep(self.journal, model, texts, ByteEstimate(), _step_settings(plan, plan.choice), clock)
         turn = Turn(self.journal, step, runner, plan.limits or _limits(plan.settings), clock)
@@ -278,7 +282,7 @@ class _Assembly:
             choice = another(plan.choice, plan.settings, os.environ, name)
             return Chosen(choice.model, choice.request(), make_model(choice, clock), _step_settings(plan, choice))
 
-        self.session = Session(Parts(log, self.journal, turn, step, gate, model, choose))
+        self.session = Session(Parts(log, self.journal, turn, step, gate, model, choose, self.snapshots))
 
 
 def _hooks(settings: Settings) -> list[Hook]:

@@ -11,9 +11,12 @@ from agentsh.context.state import (
     UserItem,
     add_cost,
     event_call_seq,
+    say,
+    talk_at,
 )  # fmt: skip
 from agentsh.events import session, tool, turn
 from agentsh.events.event import Event, Opaque
+from agentsh.ports.snapshots import Step
 
 LOST_REPLY = turn.AgentMessage(
     text="[a reply of the model is damaged in the log]", reasoning=None, model="", finish="cut", usage=None,
@@ -81,6 +84,40 @@ def _moved(state: SessionState, event: Event, fact: session.WorkspaceMoved) -> N
     state.workspace_path = fact.path
 
 
+def _snapshot(state: SessionState, event: Event, fact: session.SnapshotTaken) -> None:
+    state.snapshots.append(Step(event.seq, fact.snapshot, fact.by))
+    state.unfinished = None
+    if fact.by == "rewind":
+        state.winding = None
+
+
+def _edited(state: SessionState, event: Event, fact: tool.CodeEdit) -> None:
+    if fact.snapshot is not None:
+        state.snapshots.append(Step(event.seq, fact.snapshot, "tool"))
+        state.unfinished = None
+
+
+def _rewound(state: SessionState, event: Event, fact: session.Rewound) -> None:
+    state.undoable.append(event.seq)
+    state.rewound_what[event.seq] = fact.what
+    _back(state, event.seq, fact.to_seq, fact.what, fact.files)
+
+
+def _rewind_undone(state: SessionState, event: Event, fact: session.RewindUndone) -> None:
+    state.undoable = [seq for seq in state.undoable if seq < fact.rewound]
+    _back(state, event.seq, fact.rewound - 1, state.rewound_what.get(fact.rewound, "both"), fact.files)
+
+
+def _back(state: SessionState, seq: int, to_seq: int, what: str, files: int | None) -> None:
+    if what != "files" and to_seq < seq:
+        state.rewinds.append((seq, to_seq))
+        state.talk = talk_at(state, seq)
+        state.context_from = next((cut for at, cut in reversed(state.cuts) if at <= to_seq), 0)
+        state.partial.clear()
+    if files:
+        state.winding, state.unfinished = (seq, to_seq), "rewind"
+
+
 def _user(state: SessionState, event: Event, fact: turn.UserMessage) -> None:
     if event.cause is not None:
         state.queue.pop(event.cause, None)
@@ -88,7 +125,7 @@ def _user(state: SessionState, event: Event, fact: turn.UserMessage) -> None:
     if opens_turn:
         state.turn = OpenTurn(event.seq)
         state.totals.turns += 1
-    state.talk.append(UserItem(event.seq, fact, opens_turn))
+    say(state, UserItem(event.seq, fact, opens_turn))
 
 
 def _queued(state: SessionState, event: Event, fact: turn.TextQueued) -> None:
@@ -103,6 +140,7 @@ def _built(state: SessionState, event: Event, fact: turn.ContextBuilt) -> None:
     state.partial.clear()
     if fact.cut is not None:
         state.context_from = fact.cut.from_seq
+        state.cuts.append((event.seq, fact.cut.from_seq))
     if state.turn is not None:
         state.turn.steps += 1
 
@@ -113,7 +151,7 @@ def _partial(state: SessionState, event: Event, fact: turn.PartialMessage) -> No
 
 def _agent(state: SessionState, event: Event, fact: turn.AgentMessage) -> None:
     state.partial.clear()
-    state.talk.append(AgentItem(event.seq, fact))
+    say(state, AgentItem(event.seq, fact))
     totals = state.totals
     totals.cost_usd = add_cost(totals.cost_usd, fact.cost_usd)
     if fact.usage is not None:
@@ -128,7 +166,7 @@ def _call(state: SessionState, event: Event, fact: tool.ToolCall) -> None:
     if asker is None or asker.seq != event.cause:  # its reply was in a damaged place: stand in for it
         newest = state.talk[-1].seq if state.talk else 0
         asker = AgentItem(event.cause if event.cause and event.cause > newest else event.seq, LOST_REPLY)
-        state.talk.append(asker)
+        say(state, asker)
     call = CallState(event.seq, asker.seq, fact.call, fact.name, fact.arguments)
     asker.calls.append(call)
     state.calls[event.seq] = call
@@ -162,14 +200,18 @@ def _started(state: SessionState, event: Event, fact: tool.ToolStarted) -> None:
     if call_seq is not None:
         state.calls[call_seq].started_seq = event.seq
         state.calls[call_seq].effects = fact.effects
+        if tool.CHANGING & set(fact.effects):
+            state.unfinished = "tool"
 
 
 def _result(state: SessionState, event: Event, fact: tool.ToolResult) -> None:
     call_seq = event_call_seq(state, event)
     if call_seq is not None:
         call = state.calls.pop(call_seq)
-        call.result = fact
+        call.result, call.result_seq = fact, event.seq
         call.output.clear()
+        if fact.status not in ("unknown", "interrupted") and state.unfinished == "tool":
+            state.unfinished = None  # nothing had changed
 
 
 def _finished(state: SessionState, event: Event, fact: turn.TurnFinished) -> None:
@@ -189,9 +231,9 @@ HANDLERS: dict[str, Handler] = {
     "tagged": _tagged,
     "checkpoint": _nothing,
     "workspace_moved": _moved,
-    "snapshot_taken": _nothing,
-    "rewound": _nothing,
-    "rewind_undone": _nothing,
+    "snapshot_taken": _snapshot,
+    "rewound": _rewound,
+    "rewind_undone": _rewind_undone,
     "note": _nothing,
     "user_message": _user,
     "text_queued": _queued,
@@ -208,7 +250,7 @@ HANDLERS: dict[str, Handler] = {
     "approval_asked": _asked,
     "approval_answered": _answered,
     "tool_started": _started,
-    "code_edit": _nothing,
+    "code_edit": _edited,
     "tool_result": _result,
     "partial_output": _output,
     "hook_answered": _nothing,

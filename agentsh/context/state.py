@@ -3,13 +3,16 @@
 Owned by the journal, which alone applies events to it; everybody else only reads.
 """
 
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from agentsh.events.base import NO_USAGE, Text, Usage
 from agentsh.events.event import Event
 from agentsh.events.session import EnvironmentChanged, Mode, WorkspaceOrigin
 from agentsh.events.tool import Effect, ToolResult
 from agentsh.events.turn import AgentMessage, PartialMessage, TextQueued, UserMessage
+from agentsh.ports.snapshots import By, Step
 
 
 @dataclass(slots=True)
@@ -17,7 +20,7 @@ class CallState:
     """A tool call on its way: asked, started (started_seq), finished (result).
 
     seq: of the tool_call; the key, since models reuse their own ids. agent_seq: the reply that asked.
-    output: what it printed so far, while it has no result.
+    output: what it printed so far, while it has no result. result_seq: of its result.
     """
 
     seq: int
@@ -29,6 +32,7 @@ class CallState:
     effects: tuple[Effect, ...] = ()
     result: ToolResult | None = None
     output: list[Text] = field(default_factory=list)
+    result_seq: int | None = None
 
 
 @dataclass(slots=True)
@@ -78,6 +82,10 @@ class SessionState:
     calls: open calls by the seq of their tool_call. partial: text of a reply that has no agent_message yet.
     grants: what the user allowed for the session. questions: asked and not answered: the call, and what is granted.
     known_damages: places of the log that were told of. context_from: first event of the context, by recorded cut.
+    history: the conversation with what rewinds took out of `talk`. rewinds: (seq, the seq that it went back to).
+    cuts: (seq, context_from from there on). snapshots: of the workspace, in order. unfinished: who may have changed
+    files since the last of them. winding: (seq, the seq that it goes back to) of a rewind whose files are not all
+    taken back yet. undoable: seqs of the rewinds that hold. rewound_what: what each of all of them took back.
     """
 
     id: str = ""
@@ -103,11 +111,53 @@ class SessionState:
     known_damages: set[str] = field(default_factory=set)
     context_from: int = 0
     totals: Totals = field(default_factory=Totals)
+    history: list[TalkItem] = field(default_factory=list)
+    rewinds: list[tuple[int, int]] = field(default_factory=list)
+    cuts: list[tuple[int, int]] = field(default_factory=list)
+    snapshots: list[Step] = field(default_factory=list)
+    unfinished: By | None = None
+    winding: tuple[int, int] | None = None
+    undoable: list[int] = field(default_factory=list)
+    rewound_what: dict[int, Literal["conversation", "files", "both"]] = field(default_factory=dict)
 
     @property
     def open_calls(self) -> list[CallState]:
         """Calls without a result, in order of seq."""
         return list(self.calls.values())
+
+
+def say(state: SessionState, item: TalkItem) -> None:
+    """Add to the conversation."""
+    state.talk.append(item)
+    state.history.append(item)
+
+
+def talk_at(state: SessionState, seq: int) -> list[TalkItem]:
+    """Return the conversation as it was right after event `seq`, rewinds up to there taken into account."""
+    ranges: list[tuple[int, int]] = []
+    upto = seq
+    for at, to_seq in reversed(state.rewinds):
+        if at <= upto:
+            ranges.append((at, upto))
+            upto = to_seq
+    ranges.append((0, upto))
+    talk: list[TalkItem] = []
+    for after, last in reversed(ranges):
+        first = bisect_right(state.history, after, key=lambda item: item.seq)
+        beyond = bisect_right(state.history, last, key=lambda item: item.seq)
+        talk += state.history[first:beyond]
+        if talk and isinstance(talk[-1], AgentItem):
+            talk[-1] = _known_at(talk[-1], last)
+    return talk
+
+
+def _known_at(item: AgentItem, seq: int) -> AgentItem:
+    """Return a reply with the calls and results that were there right after event `seq`."""
+    calls = [call for call in item.calls if call.seq <= seq]
+    if len(calls) == len(item.calls) and all(call.result_seq is None or call.result_seq <= seq for call in calls):
+        return item
+    cut = [replace(call, result=None, result_seq=None) if (call.result_seq or 0) > seq else call for call in calls]
+    return replace(item, calls=cut)
 
 
 def add_cost(a: float | None, b: float | None) -> float | None:

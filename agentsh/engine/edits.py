@@ -86,8 +86,10 @@ def _range(start: int, length: int) -> str:
     return f"{start + 1 if length else start},{length}"
 
 
-def code_edit(call: str, edit: Edit) -> CodeEdit:
-    """Return the fact for an edit. Takes up to a second for a file of the largest size: call it in a thread."""
-    return CodeEdit(
-        call=call, path=edit.path, diff=diff(edit), before=_ref(edit.before), after=_ref(edit.after), snapshot=None
-    )
+def code_edit(call: str, edit: Edit, *, snapshot: str | None = None) -> CodeEdit:
+    """Return the fact for an edit. snapshot: of the workspace after the call.
+
+    Takes up to a second for a file of the largest size: call it in a thread.
+    """
+    before, after = _ref(edit.before), _ref(edit.after)
+    return CodeEdit(call=call, path=edit.path, diff=diff(edit), before=before, after=after, snapshot=snapshot)

@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from agentsh.base.errors import UsageProblem
@@ -11,6 +11,7 @@ from agentsh.context.repairs import repairs
 from agentsh.context.state import SessionState
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
+from agentsh.engine.rewinding import Outcome, Rewinder, What
 from agentsh.engine.step import ModelStep, StepSettings
 from agentsh.engine.turn import Turn, TurnOutcome
 from agentsh.events.event import NewFact
@@ -18,6 +19,7 @@ from agentsh.events.session import Mode, ModeChanged, ModelChanged, Renamed, Tag
 from agentsh.events.turn import Attachment, TextQueued, TextWithdrawn
 from agentsh.log.store import OpenLog
 from agentsh.ports.model import Model
+from agentsh.ports.snapshots import NoSnapshots, Snapshots
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Parts:
     gate: Gate
     model: Model
     choose: Callable[[str], Chosen]
+    snapshots: Snapshots = field(default_factory=NoSnapshots)
 
 
 class Session:
@@ -93,6 +96,7 @@ class Session:
             return await self._parts.turn.run(text, attachments, cause)
         finally:
             self._idle.set()
+            await self._parts.snapshots.turn_ended()
             await self._parts.log.turn_ended()
 
     async def queue(self, text: str, *, steer: bool) -> int:
@@ -138,6 +142,28 @@ class Session:
         if model != self.state.model or (environment is not None and request != environment.request):
             await self._journal.record(ModelChanged(model=model, request=request), durable=True)
 
+    async def rewind(self, to_seq: int, what: What) -> Outcome:
+        """Go back to the moment after event `to_seq`; see `Rewinder.rewind`."""
+        return await self._alone(lambda rewinder: rewinder.rewind(to_seq, what))
+
+    async def undo_rewind(self, rewound: int | None = None) -> Outcome:
+        """Take a rewind back; see `Rewinder.undo`."""
+        return await self._alone(lambda rewinder: rewinder.undo(rewound))
+
+    async def _alone(self, work: Callable[[Rewinder], Awaitable[Outcome]]) -> Outcome:
+        """Do something that nothing may run beside.
+
+        Raises:
+            UsageProblem: a turn is running.
+        """
+        if self.busy:
+            raise UsageProblem("a turn is running; stop it first")
+        self._idle.clear()
+        try:
+            return await work(Rewinder(self._journal, self._parts.snapshots))
+        finally:
+            self._idle.set()
+
     async def rename(self, title: str) -> None:
         """Give the session a title."""
         await self._journal.record(Renamed(title=title, by="user"), durable=True)
@@ -154,4 +180,5 @@ class Session:
         async with contextlib.AsyncExitStack() as stack:  # each is closed, whatever the others say
             stack.push_async_callback(self._parts.log.close)
             stack.push_async_callback(self._model.close)
+            stack.push_async_callback(self._parts.snapshots.close)
             await self._journal.settled()

@@ -10,14 +10,15 @@ from agentsh.base.errors import BadArguments, LogWriteFailed, ToolFailed
 from agentsh.base.text import middle_cut, one_line, tail_bytes
 from agentsh.base.waiting import to_the_end
 from agentsh.context.repairs import MAX_MODEL_BYTES
-from agentsh.engine.edits import code_edit
 from agentsh.engine.gate import Gate, Refused
 from agentsh.engine.journal import Journal
+from agentsh.engine.keeping import Keeper
 from agentsh.engine.saver import Saver
 from agentsh.events.event import Event, NewFact
 from agentsh.events.signals import ToolProgress
 from agentsh.events.tool import PartialOutput, ResultStatus, ToolCall, ToolResult, ToolStarted
 from agentsh.ports.hook import Hook
+from agentsh.ports.snapshots import NoSnapshots, Snapshots
 from agentsh.ports.texts import Texts
 from agentsh.ports.tool import Tool, ToolContext, ToolOutcome
 from agentsh.ports.workspace import Workspace
@@ -59,8 +60,10 @@ class ToolRunner:
         hooks: Sequence[Hook],
         texts: Texts,
         clock: Clock,
+        snapshots: Snapshots | None = None,
     ) -> None:
         self._journal = journal
+        self._keeper = Keeper(journal, snapshots or NoSnapshots())
         self._tools = tools
         self._workspace = workspace
         self._gate = gate
@@ -78,6 +81,8 @@ class ToolRunner:
             LogWriteFailed: the log cannot be written; nothing with effects is started after that.
         """
         together: list[Prepared | Unrunnable] = []
+        if calls:
+            self._keeper.begin()
         for event in calls:
             if together and not self._reads_only(event):
                 await self._run_together(together)
@@ -121,6 +126,7 @@ class ToolRunner:
         began_s: float | None = None
         seen = _Seen()
         try:
+            await self._keeper.before(prepared.tool.spec.effects)
             start = await self._start(prepared)
             began_s = self._clock.monotonic_s()
             work = asyncio.create_task(self._work(prepared, start, began_s, seen))
@@ -153,7 +159,10 @@ class ToolRunner:
         if seen.text:
             text += f"\nOutput so far:\n{seen.text}"
         result = _plain(prepared.call, "interrupted", text, "interrupted", duration_ms)
-        await self._journal.record(result, cause=state.started_seq or state.seq, happened=True)
+        cause = state.started_seq or state.seq
+        effects = prepared.tool.spec.effects if began_s is not None else ()
+        async with self._keeper.after(effects, prepared.call.call, cause) as changed:
+            await self._journal.record_all([*changed, NewFact(result, cause)], happened=True)
 
     async def _prepare(self, event: Event) -> Prepared | Unrunnable:
         """Return the call ready to run, or the result that says why it will not."""
@@ -211,12 +220,10 @@ class ToolRunner:
             notes += [f"[{hook.name}: {note}]"] if note else []
         if notes:
             outcome = replace(outcome, for_model="\n".join([outcome.for_model, *notes]))
-        # In a thread: the diff of a large file takes a while, and the screen must not stand still for it.
-        edits = [
-            NewFact(await asyncio.to_thread(code_edit, prepared.call.call, edit), start.seq) for edit in outcome.edits
-        ]
         result = _result(prepared.call, outcome, duration_ms)
-        await self._journal.record_all([*edits, NewFact(result, start.seq)], happened=True)
+        effects, call = prepared.tool.spec.effects, prepared.call.call
+        async with self._keeper.after(effects, call, start.seq, outcome.edits) as changed:
+            await self._journal.record_all([*changed, NewFact(result, start.seq)], happened=True)
 
 
 class _Seen:

@@ -123,27 +123,45 @@ class WorkspaceMoved(Fact):
 
 
 class SnapshotTaken(Fact):
-    """The content of the workspace was kept. snapshot: blob ref of its manifest."""
+    """The content of the workspace was kept. snapshot: blob ref of its manifest. files, bytes: of the whole.
+
+    by: who made what is new in it: `tool` (cause: its tool_started), `outside` (found before a tool ran), `rewind`
+    (cause: the rewound), or `start` for the first one. left_out: caches and large files that it passes over, where
+    these are others than before.
+    """
 
     type: Literal["snapshot_taken"] = "snapshot_taken"
     snapshot: str
     files: int
     bytes: int
+    by: Literal["start", "tool", "outside", "rewind"] = "tool"
+    left_out: tuple[str, ...] | None = None
 
 
 class Rewound(Fact):
-    """Conversation and files went back to the state after event to_seq; nothing was deleted from the log."""
+    """Conversation and files went back to the state after event to_seq; nothing was deleted from the log.
+
+    Recorded before the first file is touched; a `snapshot_taken` by `rewind` follows where files changed. files: how
+    many paths were to change. conflicts: paths that somebody else had changed too, and that were left as they are.
+    """
 
     type: Literal["rewound"] = "rewound"
     to_seq: int
     what: Literal["conversation", "files", "both"]
+    files: int | None = None
+    conflicts: tuple[str, ...] | None = None
 
 
 class RewindUndone(Fact):
-    """The rewind with seq `rewound` does not hold any more."""
+    """The rewind with seq `rewound` does not hold any more: all is as it was just before that event.
+
+    files, conflicts: see `Rewound`.
+    """
 
     type: Literal["rewind_undone"] = "rewind_undone"
     rewound: int
+    files: int | None = None
+    conflicts: tuple[str, ...] | None = None
 
 
 class Note(Fact):

@@ -5,6 +5,8 @@ from typing import Literal
 from agentsh.events.base import Fact, JsonValue, Text
 
 Effect = Literal["read", "write", "exec", "net"]
+CHANGING: frozenset[Effect] = frozenset({"write", "exec"})
+"""Effects after which files may be others than before."""
 ResultStatus = Literal["ok", "error", "denied", "interrupted", "timed_out", "unknown"]
 
 

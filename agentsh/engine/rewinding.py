@@ -1,0 +1,108 @@
+"""Going back to an earlier moment, and forward again: the log only grows, the files follow what it says."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agentsh.base.errors import UsageProblem, WorkspaceError
+from agentsh.engine.journal import Journal
+from agentsh.engine.keeping import snapshot_fact
+from agentsh.events.event import NewFact
+from agentsh.events.session import Note, RewindUndone, Rewound
+from agentsh.ports.snapshots import Snapshots, Winding
+
+What = Literal["conversation", "files", "both"]
+MAX_NAMED = 50
+"""Conflicts in one event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a rewind came to. winding: what it was about to do to files, None where it left them alone."""
+
+    seq: int
+    to_seq: int
+    winding: Winding | None
+
+
+class Rewinder:
+    """Rewinds of one session. Nothing may run meanwhile."""
+
+    def __init__(self, journal: Journal, snapshots: Snapshots) -> None:
+        self._journal = journal
+        self._snapshots = snapshots
+
+    async def rewind(self, to_seq: int, what: What) -> Outcome:
+        """Go back to the moment after event `to_seq`.
+
+        Raises:
+            UsageProblem: there is no such event.
+            WorkspaceError: the snapshots do not read, or the disk refused half-way; the next opening goes on.
+            LogError: the log cannot be written.
+        """
+        last = self._journal.state.last_seq
+        if not 1 <= to_seq <= last:
+            raise UsageProblem(f"there is no event {to_seq}", hint=f"the last one is {last}")
+        return await self._go(to_seq, what, None)
+
+    async def undo(self, rewound: int | None = None) -> Outcome:
+        """Take a rewind back: all is as it was just before it. rewound: its seq; None for the last that holds.
+
+        Raises:
+            UsageProblem: there is none.
+            WorkspaceError, LogError: as `rewind`.
+        """
+        state = self._journal.state
+        seq = rewound if rewound is not None else (state.undoable[-1] if state.undoable else None)
+        if seq is None or seq not in state.undoable:
+            raise UsageProblem("there is no rewind to undo" if rewound is None else f"event {rewound} is no rewind")
+        return await self._go(seq - 1, state.rewound_what.get(seq, "both"), seq)
+
+    async def finish(self) -> None:
+        """Do what a rewind was about to do when its process died.
+
+        Raises:
+            WorkspaceError, LogError: as `rewind`.
+        """
+        state = self._journal.state
+        if state.winding is None:
+            return
+        seq, to_seq = state.winding
+        async with self._snapshots.holding():
+            winding = await self._snapshots.plan([s for s in state.snapshots if s.seq < seq], to_seq)
+            await self._wind(winding, seq)
+
+    async def _go(self, to_seq: int, what: What, undone: int | None) -> Outcome:
+        winding: Winding | None = None
+        async with self._snapshots.holding():
+            if what != "conversation":
+                await self._look()
+                try:
+                    winding = await self._snapshots.plan(self._journal.state.snapshots, to_seq)
+                except WorkspaceError:
+                    if self._journal.state.snapshots or what == "files":
+                        raise
+            fact = Rewound(to_seq=to_seq, what=what) if undone is None else RewindUndone(rewound=undone)
+            more: dict[str, object] = {}
+            if winding is not None:
+                more["files"] = len(winding.paths)
+                if winding.conflicts:
+                    more["conflicts"] = winding.conflicts[:MAX_NAMED]
+            event = await self._journal.record(fact.model_copy(update=more), durable=True)
+            if winding is not None:
+                await self._wind(winding, event.seq)
+        return Outcome(event.seq, to_seq, winding)
+
+    async def _look(self) -> None:
+        """Record how the files are now: what a rewind takes away can be brought back from there."""
+        taken = await self._snapshots.before(look=True)
+        facts = [NewFact(snapshot_fact(t)) for t in taken]
+        facts += [NewFact(Note(text=remark)) for remark in self._snapshots.remarks()]
+        await self._journal.record_all(facts, durable=True)
+
+    async def _wind(self, winding: Winding, seq: int) -> None:
+        if not winding.paths:
+            return
+        taken = await self._snapshots.wind(winding)
+        facts = [NewFact(snapshot_fact(t), seq) for t in taken]
+        facts += [NewFact(Note(text=remark), seq) for remark in self._snapshots.remarks()]
+        await self._journal.record_all(facts, durable=True, happened=True)

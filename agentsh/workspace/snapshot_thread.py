@@ -1,0 +1,208 @@
+"""Snapshots behind their port: one thread for all of it, so that the event loop never waits for a disk."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from agentsh.base.errors import BlobMissing, LogWriteFailed, WorkspaceError
+from agentsh.base.waiting import to_the_end
+from agentsh.log.store import BlobStore
+from agentsh.ports.snapshots import By, Step, Taken, Winding
+from agentsh.ports.tool import Edit
+from agentsh.workspace.copy import TooMuch
+from agentsh.workspace.snapshot import Snapshotter, Stopped
+from agentsh.workspace.snapshot_restore import Restorer, plan
+from agentsh.workspace.snapshot_walk import Git
+
+_T = TypeVar("_T")
+
+MAX_NAMED = 20
+
+
+class WorkspaceSnapshots:
+    """Implements `ports.snapshots.Snapshots` on a directory.
+
+    ref: the last snapshot of the log, or None. unfinished: who was at work when the last process died, so that what
+    the first look finds is theirs. cache: a file that saves reading everything again in the next process.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        blobs: BlobStore,
+        *,
+        git: Git,
+        ref: str | None = None,
+        unfinished: By | None = None,
+        cache: Path | None = None,
+    ) -> None:
+        self._snapshotter = Snapshotter(root, blobs, git=git)
+        self._blobs = blobs
+        self._ref = ref
+        self._unfinished = unfinished
+        self._cache = cache
+        self._remarks: list[str] = []
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="snapshots")
+        self._begun: Future[list[Taken]] | None = None
+        self._held = contextlib.ExitStack()
+        self._has = ref is not None  # a snapshot that the log names
+        self._loaded = self._closed = self._looked = False
+        self._blind: str | None = None
+
+    def begin(self) -> None:
+        """Take the first snapshot in the background; `before` returns it."""
+        if self._begun is None and not self._has and not self._closed:
+            self._begun = self._pool.submit(self._first)
+
+    def holding(self) -> AbstractAsyncContextManager[None]:
+        """Hold the lock of the blob store on the thread that writes them."""
+        return self._holding()
+
+    @asynccontextmanager
+    async def _holding(self) -> AsyncIterator[None]:
+        stack = contextlib.ExitStack()
+        await self._run(lambda: stack.enter_context(self._blobs.writing()))
+        try:
+            yield
+        finally:
+            await self._run(stack.close)
+
+    async def before(self, *, look: bool) -> list[Taken]:
+        """Return the first snapshot where there is none yet, and what others have changed."""
+        begun, self._begun = self._begun, None
+        first = [] if begun is None else await self._run(begun.result)  # the thread is done with it by then
+        taken = first + await self._run(lambda: self._before(look=look))
+        await self._run(self._held.close)
+        self._has = True
+        return taken
+
+    async def after(self, edits: Sequence[Edit] | None) -> list[Taken]:
+        """Return what a tool has changed."""
+        return await self._run(lambda: self._after(edits))
+
+    async def plan(self, steps: Sequence[Step], to_seq: int) -> Winding:
+        """Return what it takes to go back to event `to_seq`."""
+        one = self._snapshotter
+        return await self._run(
+            lambda: plan(one.manifests, self._blobs, one.root, steps, to_seq, self._snapshotter.left_out)
+        )
+
+    async def wind(self, winding: Winding) -> list[Taken]:
+        """Change the files, and return the snapshot of it."""
+        return await self._run(lambda: self._wind(winding))
+
+    def remarks(self) -> list[str]:
+        """Return what was not said yet."""
+        told, self._remarks = self._remarks, []
+        return told
+
+    async def turn_ended(self) -> None:
+        """Let `gc` in where the first snapshot was taken and nobody needed it: it is taken anew another time."""
+        if self._begun is not None:
+            self._begun = None
+            self._pool.submit(self._forget)
+
+    async def close(self) -> None:
+        """Keep the cache, and end the thread."""
+        if not self._closed:
+            self._closed = self._snapshotter.stopped = True
+            try:
+                await self._run(self._finish)
+            finally:
+                self._pool.shutdown(wait=False)
+
+    async def _run(self, job: Callable[[], _T]) -> _T:
+        """Run a job to its end on the thread, whatever cancels the caller."""
+
+        async def wait() -> _T:
+            return await asyncio.wrap_future(self._pool.submit(_translated, job))
+
+        return await to_the_end(asyncio.create_task(wait()))
+
+    def _load(self) -> None:
+        if self._loaded:
+            return
+        self._loaded = True
+        if self._cache is not None:
+            self._snapshotter.load_cache(self._cache)
+        if self._ref is not None:
+            with contextlib.suppress(BlobMissing):  # then the next one is a first one again
+                self._snapshotter.load(self._ref)
+
+    def _first(self) -> list[Taken]:
+        self._held.enter_context(self._blobs.writing())
+        return self._look("start")
+
+    def _look(self, by: By) -> list[Taken]:
+        self._load()
+        if self._blind is not None:
+            return []
+        self._looked = True
+        try:
+            return self._snapshotter.take(by)[0]
+        except Stopped:
+            return []
+        except TooMuch as error:
+            self._blind = error.limit
+            self._remarks.append(
+                f"the workspace holds more than {error.limit}: snapshots cover only what edit tools change, "
+                "and a rewind cannot undo what commands did"
+            )
+        except OSError as error:
+            self._remarks.append(f"no snapshot of the workspace: {error.strerror or error}")
+        return []
+
+    def _before(self, *, look: bool) -> list[Taken]:
+        self._load()
+        by, self._unfinished = self._unfinished or "outside", None
+        if self._snapshotter.ref is None:
+            return self._look("start")
+        return self._look(by) if look or by != "outside" else []
+
+    def _after(self, edits: Sequence[Edit] | None) -> list[Taken]:
+        self._unfinished = "tool"  # where this fails, what the next look finds is the tool's all the same
+        if edits is None:
+            taken = self._look("tool")
+        else:
+            self._load()
+            taken = self._snapshotter.take_edits(edits) if edits else []
+        self._unfinished = None
+        return taken
+
+    def _wind(self, winding: Winding) -> list[Taken]:
+        one = self._snapshotter
+        self._load()
+        target = one.manifests.tree(winding.target).nodes
+        self._unfinished = "rewind"
+        restorer = Restorer(one.root, self._blobs, one.nodes, target)
+        restorer.run(winding.paths)
+        if restorer.late:
+            named = ", ".join(sorted(restorer.late)[:MAX_NAMED])
+            self._remarks.append(f"changed by somebody else just now, and left alone: {named}")
+        taken = one.take_paths(winding.paths, "rewind")[0] if self._blind else self._look("rewind")
+        self._unfinished = None
+        return taken
+
+    def _forget(self) -> None:
+        self._held.close()
+        self._snapshotter.forget()
+
+    def _finish(self) -> None:
+        self._held.close()
+        if self._cache is not None and self._looked and self._snapshotter.ref is not None:
+            self._snapshotter.save_cache(self._cache)
+
+
+def _translated(job: Callable[[], _T]) -> _T:
+    try:
+        return job()
+    except BlobMissing as error:
+        raise WorkspaceError(error.message) from None
+    except LogWriteFailed:
+        raise
+    except OSError as error:
+        raise WorkspaceError(f"a snapshot failed: {error.strerror or error}") from None
