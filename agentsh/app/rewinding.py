@@ -12,11 +12,13 @@ from agentsh.app.paths import Home
 from agentsh.app.stores import blob_store, event_store
 from agentsh.base.clock import SystemClock
 from agentsh.base.errors import LogError
+from agentsh.context.fold import fold
 from agentsh.context.state import SessionState
 from agentsh.engine.bus import Bus
 from agentsh.engine.journal import Journal
 from agentsh.engine.open import Writer, past, reopen
-from agentsh.engine.rewinding import Rewinder
+from agentsh.engine.rewinding import Moment, Rewinder, moments
+from agentsh.events.codec import decode
 from agentsh.log.store import BlobStore
 from agentsh.ports.snapshots import Snapshots
 
@@ -53,6 +55,17 @@ def git_rule(state: SessionState, *, in_place: bool) -> "Git":
 def workspace_of(home: Home, session: str, state: SessionState) -> Path:
     """Return the directory that a session works in."""
     return Path(state.workspace_path or home.workspaces / session)
+
+
+async def moments_of(home: Home, session: str) -> list[Moment]:
+    """Return the moments that a session can go back to. Needs no lease and writes nothing."""
+    state = fold(map(decode, event_store(home).read(session)))
+    root = workspace_of(home, session, state)
+    snapshots = workspace_snapshots(home, session, root, state, blob_store(home), in_place=False)
+    try:
+        return await moments(state, snapshots)
+    finally:
+        await snapshots.close()
 
 
 @asynccontextmanager

@@ -37,6 +37,14 @@ class ReplayFormat(StrEnum):
     json = "json"
 
 
+class RewindWhat(StrEnum):
+    """What a rewind takes back."""
+
+    both = "both"
+    files = "files"
+    conversation = "conversation"
+
+
 Model = Annotated[
     str | None, typer.Option("--model", "-m", help="A profile of agentsh.toml, a model's name, or demo.")
 ]
@@ -165,6 +173,21 @@ def show(
     from agentsh.cli import show as command
 
     raise typer.Exit(guarded(lambda: command.run(session, last=last, as_json=json)))
+
+
+@app.command()
+def rewind(
+    session: Annotated[str, typer.Argument(metavar="ID", help="An id, a part of one, or a title.")],
+    to: Annotated[int | None, typer.Option("--to", min=1, help="Back to right after this event (seq).")] = None,
+    what: Annotated[RewindWhat, typer.Option("--what", help="What is taken back.")] = RewindWhat.both,
+    undo: Annotated[bool, typer.Option("--undo", help="Undo the last rewind.")] = False,
+    json: Json = False,
+) -> None:
+    """Take a session back to an earlier event, files included; without --to, list the turns. Can be undone."""
+    from agentsh.cli import rewind as command
+
+    options = command.RewindOptions(session, to, what.value, undo, json)
+    raise typer.Exit(guarded(lambda: command.run(options)))
 
 
 @app.command()

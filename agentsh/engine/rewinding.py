@@ -1,14 +1,16 @@
 """Going back to an earlier moment, and forward again: the log only grows, the files follow what it says."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agentsh.base.errors import UsageProblem, WorkspaceError
+from agentsh.context.state import SessionState, UserItem
 from agentsh.engine.journal import Journal
 from agentsh.engine.keeping import snapshot_fact
+from agentsh.events.base import Text
 from agentsh.events.event import NewFact
 from agentsh.events.session import Note, RewindUndone, Rewound
-from agentsh.ports.snapshots import Snapshots, Winding
+from agentsh.ports.snapshots import Changed, Snapshots, Winding
 
 What = Literal["conversation", "files", "both"]
 MAX_NAMED = 50
@@ -22,6 +24,36 @@ class Outcome:
     seq: int
     to_seq: int
     winding: Winding | None
+
+
+class Moment(NamedTuple):
+    """Right before a turn. number: of the turn in the conversation as it is now, from 1. to_seq: where to go back to.
+
+    prompt: what the user said in it. changed: what it did to files.
+    """
+
+    number: int
+    to_seq: int
+    prompt: Text
+    changed: Changed
+
+
+async def moments(state: SessionState, snapshots: Snapshots) -> list[Moment]:
+    """Return the moments before each turn of the conversation, the oldest first."""
+    turns = [item for item in state.talk if isinstance(item, UserItem) and item.opens_turn]
+    ends = [turn.seq - 1 for turn in turns[1:]] + [state.last_seq]
+    pairs = [(_at(state, turn.seq - 1), _at(state, end)) for turn, end in zip(turns, ends, strict=True)]
+    found = iter(await snapshots.compare([(a, b) for a, b in pairs if a != b]))
+    return [
+        Moment(number, turn.seq - 1, turn.fact.text, Changed(0, 0, 0) if a == b else next(found))
+        for number, (turn, (a, b)) in enumerate(zip(turns, pairs, strict=True), 1)
+    ]
+
+
+def _at(state: SessionState, seq: int) -> str:
+    steps = state.snapshots
+    step = next((s for s in reversed(steps) if s.seq <= seq), steps[0] if steps else None)
+    return "" if step is None else step.ref
 
 
 class Rewinder:

@@ -11,7 +11,7 @@ from agentsh.context.repairs import repairs
 from agentsh.context.state import SessionState
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
-from agentsh.engine.rewinding import Outcome, Rewinder, What
+from agentsh.engine.rewinding import Moment, Outcome, Rewinder, What, moments
 from agentsh.engine.step import ModelStep, StepSettings
 from agentsh.engine.turn import Turn, TurnOutcome
 from agentsh.events.event import NewFact
@@ -141,6 +141,10 @@ class Session:
         environment = self.state.environment
         if model != self.state.model or (environment is not None and request != environment.request):
             await self._journal.record(ModelChanged(model=model, request=request), durable=True)
+
+    async def moments(self) -> list[Moment]:
+        """Return the moments that a rewind may go back to: before each turn, with what it did to files."""
+        return await moments(self.state, self._parts.snapshots)
 
     async def rewind(self, to_seq: int, what: What) -> Outcome:
         """Go back to the moment after event `to_seq`; see `Rewinder.rewind`."""

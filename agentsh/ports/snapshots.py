@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
+from agentsh.base.text import plural
 from agentsh.ports.tool import Edit
 
 if TYPE_CHECKING:
@@ -47,6 +48,21 @@ class Winding:
     left_out: tuple[str, ...] = ()
 
 
+class Changed(NamedTuple):
+    """How two snapshots differ: paths, and lines of the text files among them."""
+
+    files: int
+    added: int
+    removed: int
+
+    def __str__(self) -> str:
+        if not self.files:
+            return "no files changed"
+        return plural(self.files, "file") + (
+            f" +{self.added:,} −{self.removed:,}" if self.added + self.removed else ""
+        )
+
+
 class Snapshots(Protocol):
     """Snapshots of one session's workspace. One caller at a time; nothing here blocks the event loop."""
 
@@ -67,6 +83,10 @@ class Snapshots(Protocol):
 
     async def after(self, edits: Sequence[Edit] | None) -> list[Taken]:
         """Return what a tool has changed. edits: all of it; None where anything may have changed."""
+        ...
+
+    async def compare(self, pairs: Sequence[tuple[str, str]]) -> list[Changed]:
+        """Return how much differs between the snapshots of each pair; nothing where one does not read."""
         ...
 
     async def plan(self, steps: Sequence[Step], to_seq: int) -> Winding:
@@ -122,6 +142,10 @@ class NoSnapshots:
     async def after(self, edits: Sequence[Edit] | None) -> list[Taken]:
         """Return nothing."""
         return []
+
+    async def compare(self, pairs: Sequence[tuple[str, str]]) -> list[Changed]:
+        """Return that nothing differs."""
+        return [Changed(0, 0, 0) for _ in pairs]
 
     async def plan(self, steps: Sequence[Step], to_seq: int) -> Winding:
         """Return that nothing changes."""

@@ -160,6 +160,23 @@ def _nothing(page: Page, event: Event, fact: Any) -> list[str]:
     return []
 
 
+def _rewound(page: Page, event: Event, fact: session.Rewound) -> list[str]:
+    said = f"— rewound to event {fact.to_seq} ({fact.what}){_files(fact.files)} —"
+    return page.line(said) + _conflicts(page, fact.conflicts)
+
+
+def _rewind_undone(page: Page, event: Event, fact: session.RewindUndone) -> list[str]:
+    return page.line(f"— the rewind was undone{_files(fact.files)} —") + _conflicts(page, fact.conflicts)
+
+
+def _files(count: int | None) -> str:
+    return f": {plural(count, 'path')} taken back" if count else ""
+
+
+def _conflicts(page: Page, paths: tuple[str, ...] | None) -> list[str]:
+    return [row for path in paths or () for row in page.line(f"  left alone, changed by somebody else too: {path}")]
+
+
 def opaque(page: Page, fact: Opaque) -> list[str]:
     """Return the line for a fact that this version cannot read."""
     why = f"does not read: {fact.problem}" if fact.problem else "written by a newer version"
@@ -181,8 +198,8 @@ LINES: dict[str, Callable[[Page, Event, Any], list[str]]] = {
     "model_changed": _model,
     "mode_changed": _said("— mode: {fact.mode} —"),
     "workspace_moved": _said("— workspace moved to {fact.path}: {fact.reason} —"),
-    "rewound": _said("— rewound to event {fact.to_seq} ({fact.what}) —"),
-    "rewind_undone": _said("— the rewind was undone —"),
+    "rewound": _rewound,
+    "rewind_undone": _rewind_undone,
     "compaction": _said("— events {fact.from_seq} to {fact.upto_seq} are summarised in the context from here —"),
     "compaction_undone": _said("— the compaction was undone —"),
     "image_dropped": _said("— an image is left out of the context from here: {fact.reason} —"),

@@ -27,6 +27,10 @@ COMMANDS = {
     "tools": Command("agentsh.repl.slash.tools:run", "", "what the model is offered"),
     "rename": Command("agentsh.repl.slash.rename:run", "[TITLE]", "show the title, or give another"),
     "tag": Command("agentsh.repl.slash.tag:run", "[NAME] [-NAME]", "show, add or take away tags"),
+    "rewind": Command(
+        "agentsh.repl.slash.rewind:run", "[N [files|talk]]", "the turns so far; go back to before turn N"
+    ),
+    "redo": Command("agentsh.repl.slash.redo:run", "", "undo the last rewind"),
     "exit": Command("agentsh.repl.slash.exit:run", "", "leave; the session is kept"),
 }
 
@@ -41,10 +45,14 @@ class SlashContext:
 
 @dataclass(frozen=True, slots=True)
 class SlashOutcome:
-    """What a command came to. rows: shown above the next prompt, and gone after it. leave: end the loop."""
+    """What a command came to. rows: shown above the next prompt, and gone after it. leave: end the loop.
+
+    draft: put into the input, to be edited and sent again.
+    """
 
     rows: list[str] = field(default_factory=list)
     leave: bool = False
+    draft: str = ""
 
 
 Slash = Callable[[SlashContext, str], Awaitable[SlashOutcome]]

@@ -192,6 +192,8 @@ class Repl:
             self._fail(error)
         else:
             self._prompt.say("notice", outcome.rows)
+            if outcome.draft:
+                self._prompt.give_back(outcome.draft)
             if outcome.leave:
                 self._prompt.leave()
 

@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from agentsh.base.errors import BlobMissing
 from agentsh.log.store import BlobStore
 from agentsh.ports.snapshots import By, Taken
 from agentsh.ports.tool import Edit
@@ -270,13 +269,3 @@ def _known(row: Sequence[int | str]) -> tuple[Key, Node]:
     kind = "l" if stat.S_ISLNK(mode) else "f"
     node = Node(kind, 0o777 if kind == "l" else stat.S_IMODE(mode), mtime_ns, 0 if kind == "l" else size, str(row[5]))
     return (inode, mode, size, mtime_ns, ctime_ns), node
-
-
-def content(blobs: BlobStore, node: Node | None) -> bytes | None:
-    """Return the bytes of a file of a tree; None where there is no file or its content was not kept."""
-    if node is None or node.kind != "f" or not node.at:
-        return None
-    try:
-        return blobs.get(f"sha256:{node.at}")
-    except BlobMissing:
-        return None

@@ -11,10 +11,11 @@ from typing import TypeVar
 from agentsh.base.errors import BlobMissing, LogWriteFailed, WorkspaceError
 from agentsh.base.waiting import to_the_end
 from agentsh.log.store import BlobStore
-from agentsh.ports.snapshots import By, Step, Taken, Winding
+from agentsh.ports.snapshots import By, Changed, Step, Taken, Winding
 from agentsh.ports.tool import Edit
 from agentsh.workspace.copy import TooMuch
 from agentsh.workspace.snapshot import Snapshotter, Stopped
+from agentsh.workspace.snapshot_diff import compared
 from agentsh.workspace.snapshot_restore import Restorer, plan
 from agentsh.workspace.snapshot_walk import Git
 
@@ -83,6 +84,10 @@ class WorkspaceSnapshots:
     async def after(self, edits: Sequence[Edit] | None) -> list[Taken]:
         """Return what a tool has changed."""
         return await self._run(lambda: self._after(edits))
+
+    async def compare(self, pairs: Sequence[tuple[str, str]]) -> list[Changed]:
+        """Return how much differs between the snapshots of each pair."""
+        return await self._run(lambda: [compared(self._snapshotter.manifests, self._blobs, a, b) for a, b in pairs])
 
     async def plan(self, steps: Sequence[Step], to_seq: int) -> Winding:
         """Return what it takes to go back to event `to_seq`."""

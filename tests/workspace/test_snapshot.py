@@ -15,7 +15,8 @@ from agentsh.workspace import snapshot as module
 from agentsh.workspace import snapshot_walk
 from agentsh.workspace.copy import TooMuch
 from agentsh.workspace.git_names import KEEP_MARK
-from agentsh.workspace.snapshot import Snapshotter, content
+from agentsh.workspace.snapshot import Snapshotter
+from agentsh.workspace.snapshot_diff import content
 from agentsh.workspace.snapshot_restore import Restorer, plan
 from agentsh.workspace.snapshot_walk import Git
 from agentsh.workspace.trees import MAX_DEPTH, Manifests, Node, decode, manifest_refs

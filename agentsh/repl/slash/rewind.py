@@ -1,0 +1,56 @@
+"""/rewind: the turns with what each did to files, and back to before one of them."""
+
+from agentsh.base.errors import UsageProblem
+from agentsh.base.text import one_line, plural
+from agentsh.engine.rewinding import Moment, Outcome, What
+from agentsh.repl.commands import SlashContext, SlashOutcome
+
+MAX_ROWS = 15
+PROMPT_CHARS = 60
+MAX_NAMED = 10
+WORDS: dict[str, What] = {"": "both", "both": "both", "files": "files", "talk": "conversation"}
+WORDS["conversation"] = "conversation"
+
+
+async def run(context: SlashContext, argument: str) -> SlashOutcome:
+    """Without a number, show the turns; with one, go back to before that turn, and give its prompt to the input."""
+    moments = await context.session.moments()
+    if not moments:
+        return SlashOutcome(["  there is no turn to go back to"])
+    number, _, word = argument.partition(" ")
+    if not number:
+        return SlashOutcome(_list(context, moments))
+    moment = next((m for m in moments if str(m.number) == number), None)
+    what = WORDS.get(word.strip())
+    if moment is None or what is None:
+        raise UsageProblem(f"/rewind {one_line(argument, 60)}: name a turn, then `files` or `talk` where not both")
+    outcome = await context.session.rewind(moment.to_seq, what)
+    draft = context.io.text(moment.prompt) if what != "files" else ""
+    return SlashOutcome(told(outcome), draft=draft)
+
+
+def _list(context: SlashContext, moments: list[Moment]) -> list[str]:
+    rows = []
+    for moment in moments[-MAX_ROWS:]:
+        prompt = one_line(context.io.text(moment.prompt), PROMPT_CHARS)
+        rows.append(f"  {moment.number:>3}  {prompt} · {moment.changed}")
+    if len(moments) > MAX_ROWS:
+        rows.insert(0, f"  … {plural(len(moments) - MAX_ROWS, 'earlier turn')}")
+    return [*rows, "  go back to before a turn: /rewind N · files only: /rewind N files · talk only: /rewind N talk"]
+
+
+def told(outcome: Outcome) -> list[str]:
+    """Return what a rewind did to files, and what it could not."""
+    winding = outcome.winding
+    rows = ["  /redo undoes this"]
+    if winding is None:
+        return rows
+    for paths, why in (
+        (winding.conflicts, "left alone, changed by somebody else too"),
+        (winding.lost, "left alone, its old content was too large to keep"),
+        (winding.left_out, "not looked into"),
+    ):
+        rows += [f"  {why}: {one_line(path, 200)}" for path in paths[:MAX_NAMED]]
+        if len(paths) > MAX_NAMED:
+            rows.append(f"  … and {len(paths) - MAX_NAMED:,} more")
+    return rows
