@@ -26,7 +26,8 @@ class Taken:
     left_out: tuple[str, ...] | None = None
 
 
-class Step(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Step:
     """A snapshot as the log names it."""
 
     seq: int

@@ -124,7 +124,7 @@ class Snapshotter:
         outside: dict[str, Change] = {}
         for edit in {e.path: e for e in reversed(edits)}.values():  # the first of each path
             old = self.nodes.get(edit.path)
-            was = None if edit.before is None else hashlib.sha256(edit.before).hexdigest()
+            was = None if edit.before is None else "sha256:" + hashlib.sha256(edit.before).hexdigest()
             if was == (old.at if old is not None and old.kind == "f" else None) or (old is not None and not old.at):
                 continue
             new = None
@@ -222,8 +222,8 @@ class Snapshotter:
                 data = file.read(MAX_FILE_BYTES + 1)
                 after = os.fstat(fd)
             calm = key_of(after) == key_of(info) and max(info.st_mtime_ns, info.st_ctime_ns) < began_ns - RACY_NS
-            at = self._blobs.put(data).removeprefix("sha256:")
-            return (key_of(after) if calm else None), _file(after, at)._replace(size=len(data))
+            ref = self._blobs.put(data)
+            return (key_of(after) if calm else None), _file(after, ref)._replace(size=len(data))
         return None
 
     def save_cache(self, file: Path) -> None:

@@ -68,7 +68,7 @@ def content(blobs: BlobStore, node: Node | None) -> bytes | None:
     if not node.at:
         return None
     try:
-        return blobs.get(f"sha256:{node.at}")
+        return blobs.get(node.at)
     except BlobMissing:
         return None
 

@@ -104,7 +104,7 @@ def _is_kept(blobs: BlobStore, node: Node) -> bool:
     if not node.at:
         return False
     try:
-        blobs.get(f"sha256:{node.at}")
+        blobs.get(node.at)
     except BlobMissing:
         return False
     return True
@@ -263,7 +263,7 @@ class Restorer:
                 return
             if not there.at:
                 raise WorkspaceError(f"the content of {path} was not kept: it was too large")
-            self._write(fd, name, self._blobs.get(f"sha256:{there.at}"), there)
+            self._write(fd, name, self._blobs.get(there.at), there)
 
     def _parents(self, path: str) -> None:
         parts = path.split("/")

@@ -1,7 +1,9 @@
 """What a directory held at one moment, as a value: paths to nodes, and the manifest that keeps it as a blob.
 
-A manifest is one line of JSON. It is whole, or says only what differs from the manifest that it names as `base`, so
-that a snapshot of a large tree in which one file changed costs one short blob. docs/workspaces.md describes it.
+A manifest is one line of JSON. It is whole, or says only what differs from the one that it names as `snapshot`, so
+that a snapshot of a large tree in which one file changed costs one short blob. Every blob that it needs stands in it
+as `sha256:` and 64 digits, and the one that it rests on as `"snapshot":"sha256:…"`, so that `gc` can follow it without
+knowing its form. docs/workspaces.md describes it.
 """
 
 import json
@@ -17,14 +19,13 @@ MAX_DEPTH = 64
 """Manifests between one and the whole one that it rests on: a lost blob costs no more, and reading is quick."""
 MAX_LEFT_OUT = 200
 KEPT_TREES = 16
-_HEX = 64
 
 
 class Node(NamedTuple):
     """What stands at a path. kind: `f` a file, `l` a link, `d` a directory. mode: permission bits.
 
-    size: bytes of a file, else 0. at: the sha256 of a file's content in hexadecimal, empty where that was not kept
-    (too large, or not readable); the target of a link; empty for a directory.
+    size: bytes of a file, else 0. at: the ref of a file's content, empty where that was not kept (too large, or not
+    readable); the target of a link; empty for a directory.
     """
 
     kind: str
@@ -78,7 +79,7 @@ def encode(tree: Tree, differs: Mapping[str, Change] | None = None, base: str | 
         gone = sorted(path for path, (_, new) in differs.items() if new is None)
     manifest = {
         "format": FORMAT,
-        "base": base,
+        "snapshot": base,
         "depth": depth,
         "left_out": tree.left_out[:MAX_LEFT_OUT],
         "gone": gone,
@@ -107,7 +108,7 @@ def decode(data: bytes) -> Manifest:
         value: Any = json.loads(data)
         if value["format"] != FORMAT:
             raise ValueError(f"a manifest of another format, {str(value['format'])[:40]!r}")
-        base = value["base"]
+        base = value["snapshot"]
         nodes = {path: Node(*row) for path, row in value["set"].items()}
         good = all(
             type(n.mode) is int and type(n.mtime_ns) is int and type(n.size) is int and n.kind in ("f", "l", "d")
@@ -129,7 +130,7 @@ def manifest_refs(data: bytes) -> list[str]:
         ValueError: it is no manifest.
     """
     read = decode(data)
-    refs = {f"sha256:{node.at}" for node in read.nodes.values() if node.kind == "f" and len(node.at) == _HEX}
+    refs = {node.at for node in read.nodes.values() if node.kind == "f" and node.at}
     return sorted(refs) + ([read.base] if read.base is not None else [])
 
 

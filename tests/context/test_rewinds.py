@@ -14,6 +14,7 @@ from agentsh.events.event import Event
 from agentsh.events.session import EnvironmentChanged, RewindUndone, Rewound, SnapshotTaken
 from agentsh.events.tool import CodeEdit, ToolCall, ToolResult, ToolStarted
 from agentsh.events.turn import AgentMessage, ContextBuilt, Cut, UserMessage
+from agentsh.ports.snapshots import Step
 from agentsh.ports.texts import InlineTexts
 
 What = Literal["conversation", "files", "both"]
@@ -99,7 +100,7 @@ def test_snapshots_and_who_may_have_changed_files() -> None:
     assert fold(events[:4]).unfinished == "tool"
     state = fold(events)
     assert state.unfinished is None
-    assert state.snapshots == [(3, "s1", "start"), (5, "s2", "tool")]
+    assert state.snapshots == [Step(3, "s1", "start"), Step(5, "s2", "tool")]
     state = fold(log(start, Rewound(to_seq=1, what="both", files=2)))
     assert (state.winding, state.unfinished) == ((2, 1), "rewind")
     apply(state, Event(3, "", 2, SnapshotTaken(snapshot="s3", files=0, bytes=0, by="rewind"), b""))
