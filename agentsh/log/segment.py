@@ -3,7 +3,7 @@
 import os
 import re
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import NamedTuple
@@ -52,12 +52,13 @@ def closed_segments(names: list[str]) -> list[Closed]:
 
 
 def new_header(
-    session: str, *, ordinal: int, first_seq: int, by: str, rescue: bool = False, prev_sha256: str | None = None
-) -> Header:
+    session: str, *, ordinal: int, first_seq: int, by: str, rescue: bool = False, prev_sha256: str | None = None,
+    parent: Mapping[str, object] | None = None,
+) -> Header:  # fmt: skip
     """Return a header with a fresh nonce, made now."""
     return encode_header(
         session, ordinal=ordinal, first_seq=first_seq, nonce=secrets.token_hex(8),
-        created=timestamp(datetime.now(UTC)), by=by, rescue=rescue, prev_sha256=prev_sha256,
+        created=timestamp(datetime.now(UTC)), by=by, rescue=rescue, prev_sha256=prev_sha256, parent=parent,
     )  # fmt: skip
 
 

@@ -172,6 +172,20 @@ class EventStore(Protocol):
         """
         ...
 
+    async def fork(self, parent: str, child: str, *, upto_seq: int | None = None, by: str) -> OpenLog:
+        """Create a log that has the parent's records up to `upto_seq` (None: all so far), and hold its lease.
+
+        By reference, where the store can: what the parent has is not copied. Later records of the one are never the
+        other's, and deleting or repairing one never harms the other. The parent may be open for writing.
+
+        Raises:
+            SessionMissing: there is no such parent.
+            SessionExists: the child's id is taken.
+            UsageProblem: the parent has no such event.
+            LogWriteFailed: the place cannot be written.
+        """
+        ...
+
     def read(self, session: str, *, after_seq: int = 0) -> Iterator[Record]:
         """Yield the records beyond `after_seq` in order, without a lease and without changing a byte.
 

@@ -16,9 +16,11 @@ from agentsh.base.errors import (
     SessionHeld,
     SessionMissing,
     SessionReadOnly,
+    UsageProblem,
 )
 from agentsh.log.chain import LogScan
 from agentsh.log.files import FileSystem, RealFiles, make_dirs
+from agentsh.log.fork import NoSuchEvent, fork
 from agentsh.log.lease import LOCK_NAME, Lease, holder_of, take
 from agentsh.log.record import Draft, Record
 from agentsh.log.recover import OpenSegment, recover
@@ -82,6 +84,20 @@ class JsonlStore:
             worker.stop()
             raise
         return Opened(_JsonlLog(session, parts, worker, self._segment_bytes), Lines(parts.lines), parts.recovery)
+
+    async def fork(self, parent: str, child: str, *, upto_seq: int | None = None, by: str) -> OpenLog:
+        """Create a log that shares the parent's segments by hard link, and hold its lease.
+
+        Raises:
+            ValueError: the id cannot be the name of a directory.
+        """
+        worker = Worker(child)
+        try:
+            parts = await worker.run(lambda: self._fork(parent, child, upto_seq, by), _Parts.close)
+        except BaseException:
+            worker.stop()
+            raise
+        return _JsonlLog(child, parts, worker, self._segment_bytes)
 
     def read(self, session: str, *, after_seq: int = 0) -> Iterator[Record]:
         """Yield the records beyond `after_seq` in order."""
@@ -169,6 +185,21 @@ class JsonlStore:
             _release(lease)
             raise LogWriteFailed(f"cannot create session {session}: {error.strerror or error}") from error
         return _Parts(self._appender(session, segment, by, 0, 0, ()), self._sealer(session), lease, [], Recovery())
+
+    def _fork(self, parent: str, child: str, upto_seq: int | None, by: str) -> "_Parts":
+        if not _is_name(child):
+            raise ValueError(f"{child[:80]!r} cannot name a session")
+        self._existing(parent)
+        try:
+            segment, lease, last = fork(self._files, self._root, parent, child, upto_seq, by=by)
+        except FileExistsError as error:
+            raise SessionExists(f"session {child} is there already") from error
+        except NoSuchEvent as error:
+            hint = f"the last one is {error.last_seq}"
+            raise UsageProblem(f"session {parent} has no event {upto_seq or 'yet'}", hint=hint) from None
+        except OSError as error:
+            raise LogWriteFailed(f"cannot fork session {parent}: {error.strerror or error}") from error
+        return _Parts(self._appender(child, segment, by, last, last, ()), self._sealer(child), lease, [], Recovery())
 
     def _remove(self, directory: str) -> None:
         """Take a session that could not be created out of the list again, while its lease is held."""

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from agentsh.base.errors import BlobMissing, LogWriteFailed, SessionExists, SessionHeld, SessionMissing
+from agentsh.base.errors import BlobMissing, LogWriteFailed, SessionExists, SessionHeld, SessionMissing, UsageProblem
 from agentsh.log.frame import decode_event, encode_event, encode_header
 from agentsh.log.record import Draft, Record
 from agentsh.log.spill import spill
@@ -117,6 +117,19 @@ class MemoryStore:
         if kept.lease is not None:
             raise SessionHeld(f"session {session} is in use", holder=str(self.holder(session)))
         return Opened(_MemoryLog(session, kept, self.blobs), tuple(kept.records), Recovery())
+
+    async def fork(self, parent: str, child: str, *, upto_seq: int | None = None, by: str) -> OpenLog:
+        """Create a log that begins with the parent's records."""
+        kept = self._log(parent)
+        last = kept.records[-1].seq if kept.records else 0
+        upto = last if upto_seq is None else upto_seq
+        if child in self._logs:
+            raise SessionExists(f"session {child} is there already")
+        if not 1 <= upto <= last:
+            raise UsageProblem(f"session {parent} has no event {upto}", hint=f"the last one is {last}")
+        log = await self.create(child, by=by)
+        self._logs[child].records = [record for record in kept.records if record.seq <= upto]
+        return log
 
     def read(self, session: str, *, after_seq: int = 0) -> Iterator[Record]:
         """Yield the records beyond `after_seq`."""

@@ -1,8 +1,8 @@
 """What a directory held at one moment, as a value: paths to nodes, and the manifest that keeps it as a blob.
 
 A manifest is one line of JSON. It is whole, or says only what differs from the one that it names as `snapshot`, so
-that a snapshot of a large tree in which one file changed costs one short blob. Every blob that it needs stands in it
-as `sha256:` and 64 digits, and the one that it rests on as `"snapshot":"sha256:…"`, so that `gc` can follow it without
+that a snapshot of a large tree in which one file changed costs one short blob. Every blob that it needs stands in
+it as `sha256:` and 64 digits, the one that it rests on as `"snapshot":"sha256:…"`: so `gc` can follow it without
 knowing its form. docs/workspaces.md describes it.
 """
 

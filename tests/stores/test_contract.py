@@ -8,16 +8,17 @@ from agentsh.log.store import BlobStore, EventStore
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.jsonl import JsonlStore
 from agentsh.stores.memory import MemoryBlobs, MemoryStore
-from agentsh.testing.store_contract import BlobContract, StoreContract
+from agentsh.testing.fork_contract import ForkContract
+from agentsh.testing.store_contract import BlobContract
 
 
-class TestMemoryStore(StoreContract):
+class TestMemoryStore(ForkContract):
     @pytest.fixture
     def store(self) -> EventStore:
         return MemoryStore()
 
 
-class TestJsonlStore(StoreContract):
+class TestJsonlStore(ForkContract):
     @pytest.fixture
     def store(self, tmp_path: Path) -> EventStore:
         self.root = tmp_path
