@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from agentsh.cli import hot, ls
+from agentsh.cli import branching, hot, ls
 from agentsh.cli.guard import guarded
 from agentsh.cli.options import RunOptions
 
@@ -35,14 +35,6 @@ class ReplayFormat(StrEnum):
     screen = "screen"
     text = "text"
     json = "json"
-
-
-class RewindWhat(StrEnum):
-    """What a rewind takes back."""
-
-    both = "both"
-    files = "files"
-    conversation = "conversation"
 
 
 Model = Annotated[
@@ -176,21 +168,6 @@ def show(
 
 
 @app.command()
-def rewind(
-    session: Annotated[str, typer.Argument(metavar="ID", help="An id, a part of one, or a title.")],
-    to: Annotated[int | None, typer.Option("--to", min=1, help="Back to right after this event (seq).")] = None,
-    what: Annotated[RewindWhat, typer.Option("--what", help="What is taken back.")] = RewindWhat.both,
-    undo: Annotated[bool, typer.Option("--undo", help="Undo the last rewind.")] = False,
-    json: Json = False,
-) -> None:
-    """Take a session back to an earlier event, files included; without --to, list the turns. Can be undone."""
-    from agentsh.cli import rewind as command
-
-    options = command.RewindOptions(session, to, what.value, undo, json)
-    raise typer.Exit(guarded(lambda: command.run(options)))
-
-
-@app.command()
 def verify(
     sessions: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids, or parts of ids.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every session.")] = False,
@@ -254,6 +231,9 @@ def trust(
     from agentsh.cli import homes as command
 
     raise typer.Exit(guarded(lambda: command.trust(directory)))
+
+
+branching.register(app)
 
 
 def _exit(code: int) -> None:

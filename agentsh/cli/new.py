@@ -3,10 +3,9 @@
 import asyncio
 import os
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TextIO, cast
+from typing import Literal, cast
 
 from agentsh.app.build import Plan, Running, new_session
 from agentsh.app.choosing import for_new
@@ -14,6 +13,7 @@ from agentsh.app.paths import Homes, find_homes, here, prepare
 from agentsh.app.settings import load_settings
 from agentsh.base.errors import UsageProblem
 from agentsh.cli import start
+from agentsh.cli.copying import CopyProgress
 from agentsh.cli.options import RunOptions
 from agentsh.engine.session import Session
 from agentsh.events.session import Mode
@@ -88,7 +88,7 @@ def _workspace(options: NewOptions, homes: Homes, cwd: Path) -> tuple[str, Provi
     elif options.source is not None:
         choice = "from"
     source = cwd / (options.source or cwd).expanduser()
-    with CopyProgress(sys.stderr) as progress:
+    with CopyProgress(sys.stderr, "copying the workspace") as progress:
         return session, provision(
             home.workspaces / session,
             choice=choice,
@@ -96,33 +96,3 @@ def _workspace(options: NewOptions, homes: Homes, cwd: Path) -> tuple[str, Provi
             homes=[h.root for h in homes.read],
             progress=progress.show,
         )
-
-
-class CopyProgress:
-    """One line on stderr while a copy takes longer than a second; on a terminal only, and wiped at the end."""
-
-    AFTER_S = 1.0
-    EVERY_S = 0.1
-
-    def __init__(self, err: TextIO) -> None:
-        self._err = err
-        self._next_s = time.monotonic() + self.AFTER_S if err.isatty() else float("inf")
-        self._drawn = False
-
-    def __enter__(self) -> "CopyProgress":
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        if self._drawn:
-            self._err.write("\r\x1b[2K")
-            self._err.flush()
-
-    def show(self, done: int, total: int, size: int) -> None:
-        """Draw the state; called for each file."""
-        now = time.monotonic()
-        if now < self._next_s:
-            return
-        self._next_s, self._drawn = now + self.EVERY_S, True
-        bar = "█" * (20 * done // max(total, 1))
-        self._err.write(f"\rcopying the workspace  {bar:<20}  {done:,} of {total:,} files, {size / 1e6:.0f} MB")
-        self._err.flush()

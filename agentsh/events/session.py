@@ -11,13 +11,15 @@ WorkspaceKind = Literal["git", "copy", "empty", "in-place"]
 class WorkspaceOrigin(Value):
     """Where a workspace came from. origin: the directory it was made of. base: commit hash, for git.
 
-    path: the working directory itself where it is not the session's own below the home (in place).
+    path: the working directory itself where it is not the session's own below the home (in place). start: where in
+    the workspace commands begin, relative to it, where that is not its root.
     """
 
     kind: WorkspaceKind
     origin: str | None
     base: str | None
     path: str | None = None
+    start: str | None = None
 
 
 class SessionInit(Fact):

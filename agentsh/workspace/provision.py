@@ -66,7 +66,7 @@ def provision(
             raise WorkspaceError(f"{source} is no directory")
         return Provisioned("in-place", str(source), source, f"working in place: changes go straight into {source}")
     if choice == "empty":
-        return _empty(target, None)
+        return empty(target)
     if choice == "from" and not source.is_dir():
         what = "is no directory" if source.exists() else "does not exist"
         raise WorkspaceError(f"--from: {source} {what}", hint="name a directory, or use --empty")
@@ -84,10 +84,15 @@ def provision(
             f"--from: {source} is not copied: {reason}",
             hint="name a smaller directory, extend .gitignore, or use --in-place",
         )
-    return _empty(target, f"the workspace starts empty: {source} was not copied, {reason}")
+    return empty(target, f"the workspace starts empty: {source} was not copied, {reason}")
 
 
-def _empty(target: Path, note: str | None) -> Provisioned:
+def empty(target: Path, note: str | None = None) -> Provisioned:
+    """Make an empty workspace.
+
+    Raises:
+        WorkspaceError: the disk refused, or something of that name is there.
+    """
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         target.mkdir(mode=0o700)
@@ -124,7 +129,7 @@ def _copied(target: Path, source: Path, what: Plan, progress: Progress | None) -
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if os.path.lexists(target):
         raise WorkspaceError(f"the workspace {target} is there already")
-    _sweep(target.parent)
+    sweep(target.parent)
     partial = target.with_name(f".{target.name}{PARTIAL}{secrets.token_hex(4)}")
     try:
         partial.mkdir(mode=0o700)
@@ -132,7 +137,7 @@ def _copied(target: Path, source: Path, what: Plan, progress: Progress | None) -
         partial.chmod(0o700)
         partial.rename(target)
     except BaseException:
-        _remove(partial)
+        discard(partial)
         raise
     remarks = list(what.remarks)
     if unreadable:
@@ -141,15 +146,15 @@ def _copied(target: Path, source: Path, what: Plan, progress: Progress | None) -
     return Provisioned("copy", str(source), target, note, len(what.files) - unreadable, what.bytes)
 
 
-def _sweep(parent: Path) -> None:
+def sweep(parent: Path) -> None:
     """Remove half-made workspaces that a killed process left an hour ago or more."""
     for left in parent.glob(f".*{PARTIAL}*"):
         with suppress(OSError):
             if time.time() - left.stat().st_mtime > ABANDONED_S:
-                _remove(left)
+                discard(left)
 
 
-def _remove(partial: Path) -> None:
+def discard(partial: Path) -> None:
     """Remove a tree whose directories may already have modes that forbid it."""
     for directory, _, _ in os.walk(partial):
         os.chmod(directory, 0o700)
