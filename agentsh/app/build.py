@@ -118,8 +118,8 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
     creating = asyncio.create_task(store.create(session, by=BY))
     try:
         log = await to_the_end(creating)  # a cancellation waits: what is being made has to be known
-        blobs, in_place = blob_store(plan.home), provisioned.kind == "in-place"
-        assembled = _Assembly(plan, log, SessionState(), blobs, provisioned.path, in_place=in_place)
+        blobs = blob_store(plan.home)
+        assembled = _Assembly(plan, log, SessionState(), blobs, provisioned.path, _origin(provisioned))
         journal = assembled.journal
         init = _birth(session, plan.choice, provisioned, cwd, mode)
         environment = _environment(blobs, assembled.tools, plan.choice, provisioned.path, init.workspace)
@@ -148,9 +148,6 @@ async def _take_back(
 
 
 def _birth(session: str, choice: Choice, provisioned: "Provisioned", cwd: Path, mode: Mode) -> SessionInit:
-    origin = WorkspaceOrigin(kind=provisioned.kind, origin=provisioned.origin, base=None)
-    if provisioned.kind == "in-place":
-        origin = origin.model_copy(update={"path": str(provisioned.path)})
     return SessionInit(
         id=session,
         title=None,
@@ -158,8 +155,16 @@ def _birth(session: str, choice: Choice, provisioned: "Provisioned", cwd: Path, 
         project=_project(cwd),
         model=choice.model,
         mode=mode,
-        workspace=origin,
+        workspace=_origin(provisioned),
     )
+
+
+def _origin(provisioned: "Provisioned") -> WorkspaceOrigin:
+    origin = WorkspaceOrigin(kind=provisioned.kind, origin=provisioned.origin, base=provisioned.base)
+    more = {} if provisioned.start is None else {"start": provisioned.start}
+    if provisioned.kind == "in-place":
+        more["path"] = str(provisioned.path)
+    return origin.model_copy(update=more) if more else origin
 
 
 def _environment(
@@ -168,7 +173,12 @@ def _environment(
     """Return what requests start with, as of today. origin: None where the log has lost it."""
     made_of = ""
     if origin is not None:
-        made_of = f" (a copy of {origin.origin})" if origin.kind == "copy" else f" ({origin.kind})"
+        made_of = {
+            "copy": f" (a copy of {origin.origin})",
+            "git": f" (a clone of {origin.origin}, on a branch of its own)",
+        }.get(origin.kind, f" ({origin.kind})")
+        if origin.start is not None:
+            made_of += f"; commands start in {origin.start}, paths of files count from the top"
     prompt = system_prompt(
         workspace=str(root) + made_of,
         system=f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
@@ -228,9 +238,8 @@ async def resume_session(
                 f"the workspace {root} is not there", hint=f"`agentsh resume {session} --dir PATH` goes on in another"
             )
         plan = await plan_for(state)
-        in_place = state.workspace is not None and state.workspace.kind == "in-place"
         blobs = blob_store(home)
-        assembled = _Assembly(plan, opened.log, state, blobs, root, in_place=in_place)
+        assembled = _Assembly(plan, opened.log, state, blobs, root, state.workspace)
         show(events)
         await reopen(assembled.journal, opened.recovery, Writer(__version__, socket.gethostname(), os.getpid()))
         await renew_environment(
@@ -253,16 +262,25 @@ class _Assembly:
     """Puts the parts of one session together."""
 
     def __init__(
-        self, plan: Plan, log: OpenLog, state: SessionState, blobs: BlobStore, root: Path, *, in_place: bool
+        self,
+        plan: Plan,
+        log: OpenLog,
+        state: SessionState,
+        blobs: BlobStore,
+        root: Path,
+        origin: WorkspaceOrigin | None,
     ) -> None:
+        from agentsh.workspace.git_history import HistoryPacker
         from agentsh.workspace.local import LocalWorkspace
 
+        kind = None if origin is None else origin.kind
+        in_place, start = kind == "in-place", None if origin is None else origin.start
         clock, texts, screens = SystemClock(), BlobTexts(blobs), plan.screens
         bus = Bus(screens.on_failure)
         for renderer in screens.renderers:
             bus.subscribe(renderer)
         self.tools = tools()
-        self.workspace: Workspace = LocalWorkspace(root, session=log.session, in_place=in_place)
+        self.workspace: Workspace = LocalWorkspace(root, session=log.session, in_place=in_place, start=start)
         self.journal = Journal(log, state, bus, clock)
         hooks = _hooks(plan.settings)
 
@@ -272,7 +290,7 @@ class _Assembly:
             return request.get("wire") == "demo" and not in_place
 
         gate = Gate(self.journal, self.workspace, hooks, screens.approver, preapproved=preapproved)
-        self.snapshots = workspace_snapshots(plan.home, log.session, root, state, blobs, in_place=in_place)
+        self.snapshots = workspace_snapshots(plan.home, log.session, root, state, blobs, kind)
         runner = ToolRunner(self.journal, self.tools, self.workspace, gate, hooks, texts, clock, self.snapshots)
         model = make_model(plan.choice, clock)
         step = ModelStep(self.journal, model, texts, ByteEstimate(), _step_settings(plan, plan.choice), clock)
@@ -282,7 +300,11 @@ class _Assembly:
             choice = another(plan.choice, plan.settings, os.environ, name)
             return Chosen(choice.model, choice.request(), make_model(choice, clock), _step_settings(plan, choice))
 
-        self.session = Session(Parts(log, self.journal, turn, step, gate, model, choose, self.snapshots))
+        packer = HistoryPacker(root)
+        if kind == "git":
+            packer.start()
+        parts = Parts(log, self.journal, turn, step, gate, model, choose, self.snapshots, packer.close)
+        self.session = Session(parts)
 
 
 def _hooks(settings: Settings) -> list[Hook]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentsh import __version__
 from agentsh.app.paths import Home
-from agentsh.app.rewinding import STAT_CACHE
+from agentsh.app.rewinding import STAT_CACHE, git_rule
 from agentsh.app.stores import blob_store, event_store
 from agentsh.base.clock import SystemClock, timestamp
 from agentsh.base.errors import AgentshError, LogError, SessionExists
@@ -159,8 +159,10 @@ def _workspace(
     from agentsh.workspace.snapshot_place import place
 
     blobs, target = blob_store(home), home.workspaces / child
+    notes: list[str] = []
     source = Path(found.path or home.workspaces / parent)
-    git = _git(found)
+    kind = None if found.init is None else found.init.workspace.kind
+    git = git_rule(kind)
     ref = found.snapshot or found.first
     with blobs.writing():  # from a snapshot taken here to the event that makes it the child's
         idle = holder_of(RealFiles(), str(home.sessions / parent)) is None
@@ -171,9 +173,23 @@ def _workspace(
             return ["the workspace of the fork is empty: there is no snapshot of its parent's, nor its directory"]
         left = place(
             target, blobs, ref, git=git, cache=home.sessions / child / STAT_CACHE, progress=progress,
-            finish=lambda partial: _finish(partial, found, source, child),
+            finish=(lambda partial: history(partial, found, source, parent, child, notes)) if kind == "git" else None,
         )  # fmt: skip
-    return [f"not in the workspace of the fork: {', '.join(left[:10])}"] if left else []
+    return [*notes, f"not in the workspace of the fork: {', '.join(left[:10])}"] if left else notes
+
+
+def history(partial: Path, found: Inherited, source: Path, old: str, new: str, notes: list[str]) -> None:
+    """Give a clone that was made from a snapshot its history, and a branch of its own name."""
+    from agentsh.workspace.git import GitFailed
+    from agentsh.workspace.git_clone import rename_branch
+    from agentsh.workspace.git_history import give_history
+
+    origin = found.init.workspace.origin if found.init is not None else None
+    missing = give_history(partial, Path(origin) if origin else None, source)
+    if missing is not None:
+        notes.append(missing)
+    with suppress(GitFailed, OSError):
+        rename_branch(partial, old, new)
 
 
 def _present(home: Home, parent: str, source: Path, ref: str | None, git: "Git") -> str | None:
@@ -190,15 +206,6 @@ def _present(home: Home, parent: str, source: Path, ref: str | None, git: "Git")
     except (TooMuch, OSError, AgentshError):
         return None
     return snapshotter.ref
-
-
-def _git(found: Inherited) -> "Git":
-    kind = found.init.workspace.kind if found.init is not None else "copy"
-    return "none" if kind == "in-place" else "shared" if kind == "git" else "own"
-
-
-def _finish(partial: Path, found: Inherited, source: Path, child: str) -> None:
-    """Give a clone its history, and a branch of its own."""
 
 
 def _discard(home: Home, child: str, target: Path) -> None:

@@ -30,26 +30,26 @@ STAT_CACHE = "workspace.stat"
 
 
 def workspace_snapshots(
-    home: Home, session: str, root: Path, state: SessionState, blobs: BlobStore, *, in_place: bool
+    home: Home, session: str, root: Path, state: SessionState, blobs: BlobStore, kind: str | None
 ) -> Snapshots:
-    """Return the snapshots of a session whose log folded to `state`."""
+    """Return the snapshots of a session whose log folded to `state`. kind: of its workspace; None where it is lost."""
     from agentsh.workspace.snapshot_thread import WorkspaceSnapshots
 
     return WorkspaceSnapshots(
         str(root),
         blobs,
-        git=git_rule(state, in_place=in_place),
+        git=git_rule(kind),
         ref=state.snapshots[-1].ref if state.snapshots else None,
         unfinished=state.unfinished,
         cache=home.sessions / session / STAT_CACHE,
     )
 
 
-def git_rule(state: SessionState, *, in_place: bool) -> "Git":
+def git_rule(kind: str | None) -> "Git":
     """Return what snapshots hold of `.git`: nothing of the user's own, all but the origin's history of a clone."""
-    if in_place:
+    if kind == "in-place":
         return "none"
-    return "shared" if state.workspace is not None and state.workspace.kind == "git" else "own"
+    return "shared" if kind == "git" else "own"
 
 
 def workspace_of(home: Home, session: str, state: SessionState) -> Path:
@@ -61,7 +61,7 @@ async def moments_of(home: Home, session: str) -> list[Moment]:
     """Return the moments that a session can go back to. Needs no lease and writes nothing."""
     state = fold(map(decode, event_store(home).read(session)))
     root = workspace_of(home, session, state)
-    snapshots = workspace_snapshots(home, session, root, state, blob_store(home), in_place=False)
+    snapshots = workspace_snapshots(home, session, root, state, blob_store(home), None)
     try:
         return await moments(state, snapshots)
     finally:
@@ -83,9 +83,9 @@ async def opened(home: Home, session: str) -> AsyncIterator[tuple[Rewinder, Sess
             raise LogError(f"session {session} is empty")
         journal = Journal(log.log, state, Bus(), SystemClock())
         await reopen(journal, log.recovery, Writer(__version__, socket.gethostname(), os.getpid()))
-        in_place = state.workspace is not None and state.workspace.kind == "in-place"
+        kind = None if state.workspace is None else state.workspace.kind
         root = workspace_of(home, session, state)
-        snapshots = workspace_snapshots(home, session, root, state, blob_store(home), in_place=in_place)
+        snapshots = workspace_snapshots(home, session, root, state, blob_store(home), kind)
         try:
             rewinder = Rewinder(journal, snapshots)
             await rewinder.finish()

@@ -34,7 +34,10 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a session is made of; put together by the composition root. choose: a model by name, for `set_model`."""
+    """What a session is made of; put together by the composition root. choose: a model by name, for `set_model`.
+
+    stop: ends what goes on in the background; blocks.
+    """
 
     log: OpenLog
     journal: Journal
@@ -44,6 +47,7 @@ class Parts:
     model: Model
     choose: Callable[[str], Chosen]
     snapshots: Snapshots = field(default_factory=NoSnapshots)
+    stop: Callable[[], None] = field(default=lambda: None)
 
 
 class Session:
@@ -185,4 +189,5 @@ class Session:
             stack.push_async_callback(self._parts.log.close)
             stack.push_async_callback(self._model.close)
             stack.push_async_callback(self._parts.snapshots.close)
+            stack.push_async_callback(asyncio.to_thread, self._parts.stop)
             await self._journal.settled()

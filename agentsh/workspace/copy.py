@@ -81,15 +81,24 @@ def plan(source: Path, never: Collection[Path], max_files: int, max_bytes: int) 
     return found
 
 
-def copy(source: Path, target: Path, what: Plan, progress: Callable[[int, int, int], None] | None) -> int:
-    """Copy what was planned into the empty directory `target`; return how many files could not be read.
+def copy(
+    source: Path,
+    target: Path,
+    what: Plan,
+    progress: Callable[[int, int, int], None] | None,
+    *,
+    exist_ok: bool = False,
+) -> int:
+    """Copy what was planned into the directory `target`; return how many files could not be read.
+
+    exist_ok: directories may be there already.
 
     Raises:
         OSError: the target cannot be written.
     """
     unreadable = done_bytes = 0
     for directory in what.directories:
-        (target / directory).mkdir(mode=0o700)
+        (target / directory).mkdir(mode=0o700, exist_ok=exist_ok)
     for link in what.links:
         with suppress(FileNotFoundError):  # gone meanwhile
             os.symlink(os.readlink(source / link), target / link)

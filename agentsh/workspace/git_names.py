@@ -3,6 +3,8 @@
 PACKS = ".git/objects/pack/"
 ALTERNATES = ".git/objects/info/alternates"
 """Where a clone says in which other repository its history lies."""
+SCRATCH = ".git/agentsh"
+"""Where the history of the origin is packed."""
 KEEP_MARK = b"agentsh: history of the origin"
 """Content of the `.keep` of packs that came from the origin: git never repacks them, and snapshots pass over them."""
 BRANCHES = "agentsh/"

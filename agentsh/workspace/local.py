@@ -19,14 +19,15 @@ class LocalWorkspace:
 
     sandbox = "none"
 
-    def __init__(self, root: Path, *, session: str, in_place: bool = False) -> None:
-        """Use `root`, which is there. session: marks the processes.
+    def __init__(self, root: Path, *, session: str, in_place: bool = False, start: str | None = None) -> None:
+        """Use `root`, which is there. session: marks the processes. start: the directory in it where commands begin.
 
         in_place: the directory is the user's own and may be part of a repository above it; otherwise git never
         looks above it.
         """
         self._jail = Jail(str(root))
         self._session = session
+        self._start = start
         self._ceiling = None if in_place else os.path.dirname(self._jail.root)
 
     @property
@@ -87,10 +88,13 @@ class LocalWorkspace:
         max_bytes: int,
         on_output: Callable[[str], None] | None = None,
     ) -> ProcessResult:
-        """Run a shell command that starts in the root, always."""
+        """Run a shell command. It starts in the same directory always: the root, or `start` while that is there."""
+        begin = self.root
+        if self._start is not None and self._jail.kind(self._start) == "directory":
+            begin = os.path.join(self.root, self._start)
         return await run_shell(
             command,
-            cwd=self.root,
+            cwd=begin,
             environment=scrubbed(os.environ, session=self._session, ceiling=self._ceiling),
             timeout_s=timeout_s,
             max_bytes=max_bytes,

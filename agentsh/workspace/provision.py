@@ -1,11 +1,11 @@
-"""Makes the directory that a session works in: empty, a copy, or the user's own."""
+"""Makes the directory that a session works in: a clone, a copy, empty, or the user's own."""
 
 import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -16,6 +16,7 @@ from agentsh.workspace.copy import Plan, TooMuch, copy, plan
 
 if TYPE_CHECKING:
     from agentsh.events.session import WorkspaceKind
+    from agentsh.workspace.git import Repository
 
 MAX_FILES = 10_000
 MAX_BYTES = 200_000_000
@@ -33,7 +34,8 @@ Progress = Callable[[int, int, int], None]
 class Provisioned:
     """A workspace that is ready. origin: what it was made from. note: one line for the user, or None.
 
-    files, bytes: what was copied.
+    files, bytes: what was copied. base: the commit that a clone stands on. start: where commands begin, where that is
+    not the root.
     """
 
     kind: "WorkspaceKind"
@@ -42,6 +44,8 @@ class Provisioned:
     note: str | None
     files: int = 0
     bytes: int = 0
+    base: str | None = None
+    start: str | None = None
 
 
 def provision(
@@ -54,8 +58,9 @@ def provision(
 ) -> Provisioned:
     """Make `target` (0700), or use `source` itself for `in-place`. Nothing is left behind on failure.
 
-    A copy leaves out ignored files, special files, and every home's own sessions and workspaces; links, modes,
-    times and empty directories stay. At most 10,000 files and 200 MB (DESIGN section 8).
+    Inside a git repository with a commit it becomes a clone of that, with what is staged, changed and untracked.
+    Elsewhere a copy: it leaves out ignored files, special files, and every home's own sessions and workspaces; links,
+    modes, times and empty directories stay. A copy has at most 10,000 files and 200 MB (DESIGN section 8).
     source: the current directory, or what `--from` names. homes: all known homes.
 
     Raises:
@@ -73,6 +78,9 @@ def provision(
     try:
         reason = _too_wide(source)
         if reason is None:
+            repository = _repository(source)
+            if repository is not None:
+                return _cloned(target, source, repository, homes, progress)
             never = [target.parent, *(home / name for home in homes for name in HOMES_OWN)]
             return _copied(target, source, plan(source, never, MAX_FILES, MAX_BYTES), progress)
     except TooMuch as error:
@@ -85,6 +93,41 @@ def provision(
             hint="name a smaller directory, extend .gitignore, or use --in-place",
         )
     return empty(target, f"the workspace starts empty: {source} was not copied, {reason}")
+
+
+def _repository(source: Path) -> "Repository | None":
+    """Return the repository around a directory where that is to be cloned.
+
+    It has a commit, is no home directory, and does not ignore the directory.
+    """
+    if not any((place / ".git").exists() for place in (source, *source.parents)):
+        return None
+    from agentsh.workspace.git import available, find_repository, is_ignored
+
+    found = find_repository(source) if available() else None
+    if found is None or found.head is None or _too_wide(found.top) is not None or is_ignored(found):
+        return None
+    return found
+
+
+def _cloned(
+    target: Path, source: Path, repository: "Repository", homes: Sequence[Path], progress: Progress | None
+) -> Provisioned:
+    from agentsh.workspace.git import GitFailed
+    from agentsh.workspace.git_clone import branch_of, clone
+
+    never = [target.parent, *(home / name for home in homes for name in HOMES_OWN)]
+    with _beside(target) as partial:
+        try:
+            made = clone(repository, partial, branch_of(target.name), never, progress)
+        except GitFailed as error:
+            raise WorkspaceError(
+                f"{source} could not be cloned: {error}", hint="--in-place works in it, --empty without it"
+            ) from None
+        start = repository.prefix if repository.prefix and (partial / repository.prefix).is_dir() else None
+    note = f"left out of the workspace: {'; '.join(made.remarks)}" if made.remarks else None
+    origin = str(repository.top)
+    return Provisioned("git", origin, target, note, made.files, made.bytes, base=made.base, start=start)
 
 
 def empty(target: Path, note: str | None = None) -> Provisioned:
@@ -125,7 +168,18 @@ def _home_directories() -> set[Path]:
 
 
 def _copied(target: Path, source: Path, what: Plan, progress: Progress | None) -> Provisioned:
-    """Copy beside the target, then rename, so that a crash leaves no half workspace under its name."""
+    with _beside(target) as partial:
+        unreadable = copy(source, partial, what, progress)
+    remarks = list(what.remarks)
+    if unreadable:
+        remarks.append(f"{plural(unreadable, 'file')} could not be read")
+    note = f"left out of the workspace: {'; '.join(remarks)}" if remarks else None
+    return Provisioned("copy", str(source), target, note, len(what.files) - unreadable, what.bytes)
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """Give a directory beside the target that gets its name at the end: a crash leaves no half workspace there."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if os.path.lexists(target):
         raise WorkspaceError(f"the workspace {target} is there already")
@@ -133,17 +187,12 @@ def _copied(target: Path, source: Path, what: Plan, progress: Progress | None) -
     partial = target.with_name(f".{target.name}{PARTIAL}{secrets.token_hex(4)}")
     try:
         partial.mkdir(mode=0o700)
-        unreadable = copy(source, partial, what, progress)
+        yield partial
         partial.chmod(0o700)
         partial.rename(target)
     except BaseException:
         discard(partial)
         raise
-    remarks = list(what.remarks)
-    if unreadable:
-        remarks.append(f"{plural(unreadable, 'file')} could not be read")
-    note = f"left out of the workspace: {'; '.join(remarks)}" if remarks else None
-    return Provisioned("copy", str(source), target, note, len(what.files) - unreadable, what.bytes)
 
 
 def sweep(parent: Path) -> None:

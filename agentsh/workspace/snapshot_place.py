@@ -18,7 +18,7 @@ Progress = Callable[[int, int, int], None]
 
 def place(
     target: Path, blobs: BlobStore, ref: str, *, git: Git, cache: Path | None = None,
-    progress: Progress | None = None, finish: Callable[[Path], None] = lambda partial: None,
+    progress: Progress | None = None, finish: Callable[[Path], None] | None = None,
 ) -> Sequence[str]:  # fmt: skip
     """Make `target` (0700) hold what a snapshot holds, under its name only when it is whole.
 
@@ -43,7 +43,8 @@ def place(
         try:
             wanted = [path for path in tree.nodes if path not in set(lost)]
             Restorer(str(partial), blobs, {}, tree.nodes, durable=False).run(wanted, progress)
-            finish(partial)
+            if finish is not None:
+                finish(partial)
             os.sync()  # one for all files: each by itself would take ten times as long
             partial.rename(target)
         except BaseException:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from agentsh.workspace.copy import TooMuch
-from agentsh.workspace.git_names import ALTERNATES, KEEP_MARK, PACKS
+from agentsh.workspace.git_names import ALTERNATES, KEEP_MARK, PACKS, SCRATCH
 from agentsh.workspace.ignore import CACHES, GITIGNORE, MAX_GITIGNORE_BYTES, Ignore
 from agentsh.workspace.trees import Node, Nodes
 
@@ -100,7 +100,7 @@ class _Walk:
             is_dir = stat.S_ISDIR(info.st_mode)
             if (is_dir or name == ".git") and self._excluded(name, path, is_dir):
                 continue
-            if path == ALTERNATES and self.git == "shared":
+            if self.git == "shared" and path in (ALTERNATES, SCRATCH):
                 continue
             if is_dir:
                 below.append((name, path))
@@ -187,7 +187,8 @@ def _own_packs(fd: int, entries: list[os.DirEntry[str]]) -> list[os.DirEntry[str
             with suppress(OSError), open(os.open(entry.name, READ, dir_fd=fd), "rb") as file:
                 if file.read(len(KEEP_MARK)) == KEEP_MARK:
                     shared.add(entry.name.removesuffix(".keep"))
-    return [entry for entry in entries if entry.name.rpartition(".")[0] not in shared]
+    own = [entry for entry in entries if entry.name.rpartition(".")[0] not in shared]
+    return [entry for entry in own if not entry.name.startswith("tmp_")]  # git is just writing it
 
 
 def _gitignore(root: str, directory: str) -> bytes:
