@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from agentsh import __version__
 from agentsh.app.choosing import another
 from agentsh.app.paths import Home
-from agentsh.app.rewinding import workspace_snapshots
+from agentsh.app.rewinding import present, workspace_snapshots
 from agentsh.app.settings import Choice, Settings
 from agentsh.app.stores import blob_store, event_store
 from agentsh.app.texts import BlobTexts
 from agentsh.app.wiring import TOOLS, WIRES, load
 from agentsh.base.clock import Clock, SystemClock
-from agentsh.base.errors import AgentshError, LogError, WorkspaceError
+from agentsh.base.errors import AgentshError, LogError
 from agentsh.base.waiting import to_the_end
 from agentsh.context.state import SessionState
 from agentsh.context.system_prompt import system_prompt
@@ -35,8 +35,8 @@ from agentsh.engine.step import ModelStep, Price, StepSettings
 from agentsh.engine.tool_runner import ToolRunner
 from agentsh.engine.turn import Limits, Turn
 from agentsh.events.base import BlobRef
-from agentsh.events.event import Event
-from agentsh.events.session import EnvironmentChanged, Mode, SessionInit, WorkspaceMoved, WorkspaceOrigin
+from agentsh.events.event import Event, NewFact
+from agentsh.events.session import EnvironmentChanged, Mode, Note, SessionInit, WorkspaceMoved, WorkspaceOrigin
 from agentsh.log.lease import LOCK_NAME
 from agentsh.log.segment import OPEN_NAME
 from agentsh.log.spill import reference
@@ -232,13 +232,9 @@ async def resume_session(
         if not events:
             what = "nothing of it reads" if opened.recovery else "it stopped before it began"
             raise LogError(f"session {session} is empty: {what}", hint="`agentsh new` starts another")
-        root = directory or Path(state.workspace_path or home.workspaces / session)
-        if not root.is_dir():
-            raise WorkspaceError(
-                f"the workspace {root} is not there", hint=f"`agentsh resume {session} --dir PATH` goes on in another"
-            )
-        plan = await plan_for(state)
         blobs = blob_store(home)
+        root, notes = (directory, []) if directory else await asyncio.to_thread(present, home, session, state, blobs)
+        plan = await plan_for(state)
         assembled = _Assembly(plan, opened.log, state, blobs, root, state.workspace)
         show(events)
         await reopen(assembled.journal, opened.recovery, Writer(__version__, socket.gethostname(), os.getpid()))
@@ -249,6 +245,7 @@ async def resume_session(
         )
         if directory is not None and str(root) != state.workspace_path:
             await assembled.journal.record(WorkspaceMoved(path=str(root), reason="--dir"), durable=True)
+        await assembled.journal.record_all([NewFact(Note(text=note)) for note in notes])
         await Rewinder(assembled.journal, assembled.snapshots).finish()
         await assembled.session.record_model(plan.choice.model, plan.choice.request())
     except BaseException:
@@ -335,7 +332,17 @@ def _step_settings(plan: Plan, choice: Choice) -> StepSettings:
 def _project(cwd: Path) -> str | None:
     """The name of the git repository around `cwd`, else of `cwd` itself; a tag for people, never a key."""
     root = next((p for p in (cwd, *cwd.parents) if (p / ".git").exists()), cwd)
-    return root.name or None
+    return _main_worktree(root).name or None
+
+
+def _main_worktree(root: Path) -> Path:
+    """Return the main working tree of a repository, where `root` is a linked one: they are one project."""
+    with suppress(OSError, UnicodeDecodeError):
+        said = (root / ".git").read_text(encoding="utf-8")  # a directory where it is the main one
+        inner = (root / said.removeprefix("gitdir:").strip()).resolve()
+        if inner.parent.name == "worktrees" and inner.parent.parent.name == ".git":
+            return inner.parent.parent.parent
+    return root
 
 
 def _as_blob(blobs: BlobStore, text: str) -> BlobRef:

@@ -11,7 +11,7 @@ from agentsh import __version__
 from agentsh.app.paths import Home
 from agentsh.app.stores import blob_store, event_store
 from agentsh.base.clock import SystemClock
-from agentsh.base.errors import LogError
+from agentsh.base.errors import LogError, WorkspaceError
 from agentsh.context.fold import fold
 from agentsh.context.state import SessionState
 from agentsh.engine.bus import Bus
@@ -32,7 +32,7 @@ STAT_CACHE = "workspace.stat"
 def workspace_snapshots(
     home: Home, session: str, root: Path, state: SessionState, blobs: BlobStore, kind: str | None
 ) -> Snapshots:
-    """Return the snapshots of a session whose log folded to `state`. kind: of its workspace; None where it is lost."""
+    """Return the snapshots of a session whose log folded to `state`. kind: of its workspace; None: not known."""
     from agentsh.workspace.snapshot_thread import WorkspaceSnapshots
 
     return WorkspaceSnapshots(
@@ -55,6 +55,43 @@ def git_rule(kind: str | None) -> "Git":
 def workspace_of(home: Home, session: str, state: SessionState) -> Path:
     """Return the directory that a session works in."""
     return Path(state.workspace_path or home.workspaces / session)
+
+
+def present(home: Home, session: str, state: SessionState, blobs: BlobStore) -> tuple[Path, list[str]]:
+    """Return the workspace of a session, made again from its last snapshot where it is gone, and what to tell of it.
+
+    Blocks. It is never replaced by another directory.
+
+    Raises:
+        WorkspaceError: it is gone and cannot be made again.
+    """
+    root = workspace_of(home, session, state)
+    if root.is_dir():
+        return root, []
+    hint = f"`agentsh resume {session} --dir PATH` goes on in another"
+    if root != home.workspaces / session or not state.snapshots:
+        raise WorkspaceError(f"the workspace {root} is not there", hint=hint)
+    from agentsh.workspace.snapshot_place import place
+
+    kind = None if state.workspace is None else state.workspace.kind
+    origin = None if state.workspace is None else state.workspace.origin
+    step = state.snapshots[-1]
+    notes = [f"the workspace was gone; it is made again from its snapshot of event {step.seq}"]
+    left = place(
+        root, blobs, step.ref, git=git_rule(kind), cache=home.sessions / session / STAT_CACHE,
+        finish=(lambda partial: _history(partial, origin, notes)) if kind == "git" else None,
+    )  # fmt: skip
+    if left:
+        notes.append(f"not in it again: {', '.join(left[:10])}")
+    return root, notes
+
+
+def _history(partial: Path, origin: str | None, notes: list[str]) -> None:
+    from agentsh.workspace.git_history import give_history
+
+    missing = give_history(partial, Path(origin) if origin else None, None)
+    if missing is not None:
+        notes.append(missing)
 
 
 async def moments_of(home: Home, session: str) -> list[Moment]:

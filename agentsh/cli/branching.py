@@ -1,6 +1,7 @@
 """Signatures of the commands that look at, take back, branch and take over what a session did."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,7 +23,7 @@ Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
 def register(app: typer.Typer) -> None:
     """Add them to the command line."""
-    for command in (rewind, fork):
+    for command in (diff, apply, rewind, fork):
         app.command()(command)
 
 
@@ -49,3 +50,29 @@ def fork(
     from agentsh.cli import fork as command
 
     raise typer.Exit(guarded(lambda: command.run(session, at=at, as_json=json)))
+
+
+def diff(
+    session: Id,
+    at: Annotated[int | None, typer.Option("--at", min=1, help="Up to this event (seq); else up to now.")] = None,
+    stat: Annotated[bool, typer.Option("--stat", help="Figures instead of lines.")] = False,
+    json: Json = False,
+) -> None:
+    """Show what a session has changed: a patch that git and patch(1) take."""
+    from agentsh.cli import diff as command
+
+    raise typer.Exit(guarded(lambda: command.run(session, at=at, stat=stat, as_json=json)))
+
+
+def apply(
+    session: Id,
+    to: Annotated[Path | None, typer.Option("--to", help="Where; else where the workspace came from.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Only tell what would happen.")] = False,
+    branch: Annotated[bool, typer.Option("--branch", help="As a branch agentsh/ID of the repository there.")] = False,
+    json: Json = False,
+) -> None:
+    """Bring back what a session has changed. Nothing is overwritten that was changed there meanwhile. Exit 1 then."""
+    from agentsh.cli import apply as command
+
+    options = command.ApplyOptions(session, to, check, branch, json)
+    raise typer.Exit(guarded(lambda: command.run(options)))

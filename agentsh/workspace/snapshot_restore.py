@@ -50,7 +50,7 @@ def plan(
     """
     goal = target_of(steps, to_seq)
     target, now = manifests.tree(goal.ref).nodes, manifests.tree(steps[-1].ref).nodes
-    ours, theirs = _authors(manifests, [step for step in steps if step.seq > goal.seq], target)
+    ours, theirs = authors(manifests, [step for step in steps if step.seq > goal.seq], target)
     paths: list[str] = []
     conflicts: list[str] = []
     lost: list[str] = []
@@ -70,7 +70,7 @@ def plan(
     return Winding(goal.ref, tuple(paths), tuple(_tops(conflicts)), tuple(lost), left_out)
 
 
-def _authors(manifests: Manifests, later: Sequence[Step], first: Nodes) -> tuple[set[str], set[str]]:
+def authors(manifests: Manifests, later: Sequence[Step], first: Nodes) -> tuple[set[str], set[str]]:
     """Return the paths that the session has changed, and those that somebody else has."""
     ours: set[str] = set()
     theirs: set[str] = set()

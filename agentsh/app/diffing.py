@@ -1,0 +1,73 @@
+"""What a session has changed, and bringing it back: `diff ID` and `apply ID`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentsh.app.paths import Home
+from agentsh.app.stores import blob_store, event_store
+from agentsh.base.errors import BlobMissing, UsageProblem, WorkspaceError
+from agentsh.context.fold import fold
+from agentsh.context.state import SessionState
+from agentsh.events.codec import decode
+from agentsh.log.store import BlobStore
+from agentsh.workspace.snapshot_diff import FileChange, file_changes
+from agentsh.workspace.snapshot_restore import authors, target_of
+from agentsh.workspace.trees import Manifests, Nodes
+
+
+@dataclass(frozen=True, slots=True)
+class SessionDiff:
+    """What a session has changed since its first snapshot. after: everything that is there at the end.
+
+    left_out: caches and large files, which no snapshot looks into. unfinished: a command was at work after that.
+    """
+
+    changes: list[FileChange]
+    after: Nodes
+    blobs: BlobStore
+    state: SessionState
+    left_out: tuple[str, ...]
+    unfinished: bool
+
+
+def session_diff(home: Home, session: str, at: int | None = None) -> SessionDiff:
+    """Return what the session's tools changed up to event `at`, or up to its last snapshot. Needs no lease.
+
+    Raises:
+        SessionMissing, SessionReadOnly: as the store says.
+        UsageProblem: there is no such event.
+        WorkspaceError: a snapshot does not read.
+    """
+    state, blobs = fold(map(decode, event_store(home).read(session))), blob_store(home)
+    if at is not None and not 1 <= at <= state.last_seq:
+        raise UsageProblem(f"there is no event {at}", hint=f"the last one is {state.last_seq}")
+    steps = state.snapshots
+    if not steps:
+        return SessionDiff([], {}, blobs, state, (), state.unfinished is not None)
+    manifests = Manifests(blobs)
+    end = steps[-1] if at is None else target_of(steps, at)
+    try:
+        before, last = manifests.tree(steps[0].ref), manifests.tree(end.ref)
+        ours, _ = authors(manifests, [s for s in steps[1:] if s.seq <= end.seq], before.nodes)
+    except BlobMissing as error:
+        raise WorkspaceError(error.message) from None
+    found = [change for change in file_changes(before.nodes, last.nodes) if change.path in ours]
+    return SessionDiff(found, last.nodes, blobs, state, last.left_out, at is None and state.unfinished is not None)
+
+
+def destination(state: SessionState, to: Path | None) -> Path:
+    """Return where the changes of a session go.
+
+    Raises:
+        UsageProblem: there is no such directory, or none is known.
+    """
+    place = state.workspace
+    if to is None:
+        if place is not None and place.kind == "in-place":
+            raise UsageProblem("the session works in place: its changes are there already")
+        if place is None or place.origin is None:
+            raise UsageProblem("the session was made from nothing", hint="--to PATH says where its files go")
+        to = Path(place.origin)
+    if not to.is_dir():
+        raise UsageProblem(f"{to} is no directory", hint="--to PATH says where the changes go")
+    return to.resolve()

@@ -1,0 +1,96 @@
+"""`diff` and `apply` as commands."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentsh.testing.server import ScriptedServer, call, reply
+from tests.e2e.harness import Shell
+from tests.workspace.test_clone import everything, git, write
+
+Serve = Callable[..., ScriptedServer]
+
+
+def sh(command: str) -> Any:
+    return reply(calls=[call("shell", {"command": command})])
+
+
+def test_from_a_copy_and_back(shell: Shell, serve: Serve) -> None:
+    write(shell.cwd, "a.txt", "1\n2\n3\n4\n5\n")
+    write(shell.cwd, "old.txt", "x\n")
+    serve(sh("sed -i s/2/TWO/ a.txt; rm old.txt; mkdir d; echo n > d/new.txt"), reply("one"))
+    shell.run("new", "go", "-p", "--mode", "yolo")
+    (session,) = shell.ids
+    shell.workspace().joinpath("mine").write_text("not the agent's\n")
+    assert [(c["path"], c["status"]) for c in shell.run("diff", session, "--json").events] == [
+        ("a.txt", "M"), ("d/new.txt", "A"), ("old.txt", "D"),
+    ]  # fmt: skip
+    assert "3 files changed, +2 -2" in shell.run("diff", session, "--stat").text
+    assert shell.run("diff", session, "--at", "3").text == ""
+    patch = shell.run("diff", session)
+    assert "-2\n+TWO\n" in patch.text
+    assert "\x1b" not in patch.text
+
+    write(shell.cwd, "a.txt", "1\nuser\n3\n4\n5\n")
+    refused = shell.run("apply", session)
+    assert refused.code == 1
+    assert "conflict: a.txt" in refused.text
+    assert "@@ -2,1 +1 lines @@" in refused.text
+    assert (shell.cwd / "old.txt").exists(), "all or nothing"
+    write(shell.cwd, "a.txt", "1\n2\n3\n4\nuser\n")
+    assert shell.run("apply", session, "--check").code == 0
+    assert (shell.cwd / "old.txt").exists()
+    done = shell.run("apply", session)
+    assert (done.code, "merged with your changes: a.txt" in done.text) == (0, True), done.text
+    assert (shell.cwd / "a.txt").read_text() == "1\nTWO\n3\n4\nuser\n"
+    assert not (shell.cwd / "old.txt").exists()
+    assert (shell.cwd / "d" / "new.txt").read_text() == "n\n"
+    assert not (shell.cwd / "mine").exists()
+    assert "0 paths changed" in shell.run("apply", session).text
+
+    elsewhere = shell.cwd.parent / "elsewhere"
+    elsewhere.mkdir()
+    assert shell.run("apply", session, "--to", str(elsewhere)).code == 1, "there is nothing to change there"
+    assert list(elsewhere.iterdir()) == []
+    assert shell.run("apply", session, "--to", str(elsewhere / "no")).code == 2
+    assert shell.run("apply", session, "--branch").code == 2
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_a_branch_to_merge(shell: Shell, serve: Serve) -> None:
+    root: Path = shell.cwd
+    git(root, "init", "-q", "-b", "main")
+    write(root, "a.txt", "1\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "first")
+    serve(sh("echo 2 >> a.txt; echo n > new.txt"), reply("one"))
+    shell.run("new", "do it", "-p", "--mode", "yolo")
+    (session,) = shell.ids
+    before = everything(root)
+    done = shell.run("apply", session, "--branch")
+    assert done.code == 0, done.err
+    after = {path: row for path, row in everything(root).items() if not path.startswith(".git/")}
+    assert after == {path: row for path, row in before.items() if not path.startswith(".git/")}
+    assert git(root, "log", "--format=%s", f"agentsh/{session}").splitlines() == ["do it", "first"]
+    git(root, "merge", "-q", f"agentsh/{session}")
+    assert (root / "a.txt").read_text() == "1\n2\n"
+    assert (root / "new.txt").read_text() == "n\n"
+    assert git(shell.workspace(), "status", "--porcelain") == " M a.txt\n?? new.txt"
+    assert git(shell.workspace(), "for-each-ref", "refs/agentsh") == ""
+
+
+def test_in_place_and_empty(shell: Shell, serve: Serve) -> None:
+    serve(sh("echo 1 > f"), reply("one"), sh("echo 2 > g"), reply("two"))
+    shell.run("new", "go", "-p", "--mode", "yolo", "--in-place")
+    done = shell.run("apply", "--", shell.ids[0])
+    assert (done.code, "in place" in done.err) == (2, True)
+    shell.run("new", "go", "-p", "--mode", "yolo", "--empty")
+    last = next(s for s in shell.ids if '"empty"' in str(shell.log(s).read_text()))
+    assert shell.run("apply", last).code == 2
+    target = shell.cwd / "out"
+    target.mkdir()
+    assert shell.run("apply", last, "--to", str(target)).code == 0
+    assert (target / "g").read_text() == "2\n"
