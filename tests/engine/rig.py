@@ -10,7 +10,7 @@ from agentsh.context.state import SessionState
 from agentsh.engine.bus import Bus
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
-from agentsh.engine.open import Writer, begin, past, reopen
+from agentsh.engine.open import Writer, begin, refold, reopen
 from agentsh.engine.session import Chosen, Parts, Session
 from agentsh.engine.step import ModelStep, Price, StepSettings
 from agentsh.engine.tool_runner import ToolRunner
@@ -150,7 +150,7 @@ async def new(
 
 async def again(store: MemoryStore, moves: Sequence[Move], *, opened: Opened | None = None, **more: Any) -> Rig:
     opened = opened or await store.open(ID)
-    _, state = past(opened)
+    state = refold(opened).state
     clock, screen, counter, model = FakeClock(hold=True), KeepingRenderer(), Counter(), ScriptedModel(moves)
     log = FailingLog(opened.log)
     session, journal = assemble(log, state, model, screen, counter, clock, **more)

@@ -6,7 +6,7 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsh.cli.terminal import turn_starts
+from agentsh.app.past import turn_starts
 from agentsh.events.event import Event, Opaque
 
 KINDS = ["session_init", "user_message", "agent_message", "turn_finished", "note"]
@@ -49,5 +49,5 @@ class Counting(list[Event]):
 
 def test_each_event_is_looked_at_once() -> None:
     many = Counting(events(["session_init", *["user_message", "agent_message", "turn_finished"] * 1_000]))
-    assert len(turn_starts(cast("Sequence[Event]", many))) == 1_000
+    assert len(turn_starts(cast("list[Event]", many))) == 1_000
     assert many.asked == len(many)
