@@ -17,17 +17,19 @@ def newest_first(files: FileSystem, scan: LogScan) -> Iterator[bytes]:
     Raises:
         OSError: a segment cannot be read.
     """
-    before: int | None = None
+    before, held = 1 << 62, (0, b"")
     for segment in reversed(scan.segments):
         salt, cap = segment.head.salt, segment.cap
-        if salt is None:
-            continue
-        for line in _lines_back(files, segment):
-            entry = entry_of(line, salt, 0)
-            if entry is None or (before is not None and entry[0] >= before) or (cap is not None and entry[0] >= cap):
+        for line in _lines_back(files, segment) if salt is not None else ():
+            entry = entry_of(line, salt or 0, 0)
+            if entry is None or entry[0] >= before or (cap is not None and entry[0] >= cap):
                 continue
-            before = entry[0]
-            yield line
+            if held[0] > entry[0]:
+                yield held[1]
+                before = held[0]
+            held = entry[0], line  # instead of a line with a lower seq behind this one, which came late
+    if held[0]:
+        yield held[1]
 
 
 def _lines_back(files: FileSystem, segment: Segment) -> Iterator[bytes]:
