@@ -241,7 +241,7 @@ async def resume_session(
         if directory is not None and str(root) != state.workspace_path:
             await assembled.journal.record(WorkspaceMoved(path=str(root), reason="--dir"), durable=True)
         await assembled.session.record_model(plan.choice.model, plan.choice.request())
-        await assembled.upkeep.opened(folded)
+        await assembled.session.opened(folded)
     except BaseException:
         with suppress(AgentshError):  # the first failure is the one to tell
             await opened.log.close()
@@ -301,8 +301,8 @@ class _Assembly:
 
         c = plan.settings.checkpoint
         policy = CheckpointPolicy(c.every_events, c.every_bytes, c.every_s, c.keep)
-        self.upkeep = Upkeep(self.journal, log, policy, clock)
-        self.session = Session(Parts(log, self.journal, turn, step, gate, model, choose, self.upkeep))
+        upkeep = Upkeep(self.journal, log, policy, clock)
+        self.session = Session(Parts(log, self.journal, turn, step, gate, model, choose, upkeep))
 
 
 def _hooks(settings: Settings) -> list[Hook]:

@@ -11,6 +11,7 @@ from agentsh.context.repairs import repairs
 from agentsh.context.state import SessionState
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
+from agentsh.engine.open import Refolded
 from agentsh.engine.step import ModelStep, StepSettings
 from agentsh.engine.turn import Turn, TurnOutcome
 from agentsh.engine.upkeep import Upkeep
@@ -63,6 +64,11 @@ class Session:
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self.close()
+
+    async def opened(self, folded: Refolded) -> None:
+        """Begin what goes on beside the turns of a session that was opened again."""
+        if self._parts.upkeep is not None:
+            await self._parts.upkeep.opened(folded)
 
     @property
     def state(self) -> SessionState:
