@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentsh.app.paths import Home
-from agentsh.app.stores import blob_store, event_store
+from agentsh.app.rewinding import whole_state
+from agentsh.app.stores import blob_store
 from agentsh.base.errors import BlobMissing, UsageProblem, WorkspaceError
-from agentsh.context.fold import fold
 from agentsh.context.state import SessionState
-from agentsh.events.codec import decode
 from agentsh.log.store import BlobStore
 from agentsh.workspace.snapshot_diff import FileChange, file_changes
 from agentsh.workspace.snapshot_restore import authors, target_of
@@ -38,7 +37,7 @@ def session_diff(home: Home, session: str, at: int | None = None) -> SessionDiff
         UsageProblem: there is no such event.
         WorkspaceError: a snapshot does not read.
     """
-    state, blobs = fold(map(decode, event_store(home).read(session))), blob_store(home)
+    state, blobs = whole_state(home, session), blob_store(home)
     if at is not None and not 1 <= at <= state.last_seq:
         raise UsageProblem(f"there is no event {at}", hint=f"the last one is {state.last_seq}")
     steps = state.snapshots

@@ -2,46 +2,38 @@
 
 import asyncio
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agentsh import __version__
 from agentsh.app.paths import Home
-from agentsh.app.rewinding import STAT_CACHE, git_rule
+from agentsh.app.rewinding import STAT_CACHE, git_rule, workspace_of
 from agentsh.app.stores import blob_store, event_store
 from agentsh.base.clock import SystemClock, timestamp
-from agentsh.base.errors import AgentshError, LogError, SessionExists
+from agentsh.base.errors import AgentshError, LogError, SessionExists, SessionReadOnly
 from agentsh.base.ids import new_session_id
+from agentsh.context.fold import apply
+from agentsh.context.state import SessionState
+from agentsh.context.state_codec import decode_state, encode_state, reducer
 from agentsh.events.codec import decode, encode
-from agentsh.events.session import SessionInit, WorkspaceMoved, WorkspaceOrigin
-from agentsh.log.record import Draft, Record
+from agentsh.events.session import SessionInit, SnapshotTaken, WorkspaceOrigin
+from agentsh.events.tool import CodeEdit
+from agentsh.log.chain import Anchor, LogScan
+from agentsh.log.checkpoint import KEEP, checkpoint_seqs, is_anchored, read_checkpoint
+from agentsh.log.files import RealFiles
+from agentsh.log.lease import holder_of
+from agentsh.log.scan import peek, to_record
 from agentsh.log.store import EventStore, OpenLog
+from agentsh.ports.snapshots import Step
 
 if TYPE_CHECKING:
     from agentsh.workspace.snapshot_walk import Git
 
 BY = f"agentsh {__version__}"
-TYPES = frozenset(
-    {"session_init", "mode_changed", "model_changed", "renamed", "workspace_moved", "snapshot_taken", "code_edit"}
-)
-"""What a fork must know of its parent; no other record is decoded."""
 Progress = Callable[[int, int, int], None]
-
-
-@dataclass(slots=True)
-class Inherited:
-    """What holds in the parent at the branch. init: None where it was lost. snapshot, first: refs, or None."""
-
-    init: SessionInit | None = None
-    model: str | None = None
-    mode: Any = None
-    title: str | None = None
-    path: str | None = None
-    snapshot: str | None = None
-    first: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,44 +47,49 @@ class Forked:
     notes: tuple[str, ...]
 
 
-def inherited(records: Iterator[Record], upto_seq: int) -> Inherited:
-    """Return what holds after event `upto_seq`; records of later snapshots serve where there is none before."""
-    found = Inherited()
-    for record in records:
-        fact: Any = decode(record).fact
-        if fact.type in ("snapshot_taken", "code_edit"):
-            ref = getattr(fact, "snapshot", None)
-            if found.first is None and isinstance(ref, str):
-                found.first = ref
-            if record.seq > upto_seq and found.first is not None:
-                return found
-            found.snapshot = ref if isinstance(ref, str) else found.snapshot
-        elif record.seq <= upto_seq:
-            _take(found, fact)
-    return found
+def state_at(home: Home, session: str, upto_seq: int) -> SessionState:
+    """Return what a log folds to up to an event: from the newest checkpoint before it that holds. Blocks; no lease.
+
+    Where no snapshot was taken by then, the first one after it, which nothing had changed before, stands for it.
+
+    Raises:
+        SessionReadOnly: the log cannot be read.
+    """
+    files, directory = RealFiles(), str(home.sessions / session)
+    try:
+        scan = LogScan(files, directory, session)
+        try:
+            state, anchor = SessionState(), None
+            for seq in (seq for seq in checkpoint_seqs(files, directory) if seq <= upto_seq):
+                saved = read_checkpoint(files, directory, seq)
+                if saved is None or saved.session != session or saved.reducer != reducer():
+                    continue
+                if is_anchored(files, saved.anchor, scan.segments):
+                    with suppress(ValueError):
+                        state, anchor = decode_state(saved.state), saved.anchor
+                        break
+            return _folded(state, scan, anchor, upto_seq)
+        finally:
+            scan.close()
+    except OSError as error:
+        raise SessionReadOnly(f"cannot read session {session}: {error.strerror or error}") from error
 
 
-def _take(found: Inherited, fact: Any) -> None:
-    if isinstance(fact, SessionInit):
-        found.init, found.model, found.mode, found.title = fact, fact.model, fact.mode, fact.title
-        found.path = fact.workspace.path
-    elif isinstance(fact, WorkspaceMoved):
-        found.path = fact.path
-    elif fact.type in ("mode_changed", "model_changed", "renamed"):
-        name = {"mode_changed": "mode", "model_changed": "model", "renamed": "title"}[fact.type]
-        setattr(found, name, getattr(fact, name, getattr(found, name)))
-
-
-def _records(store: EventStore, session: str) -> Iterator[Record]:
-    """Yield the records of the types that count; those of others are not decoded where the store can tell them."""
-    lines = getattr(store, "lines", None)
-    if lines is None:
-        yield from (record for record in store.read(session) if record.type in TYPES)
-        return
-    from agentsh.log.scan import to_record
-
-    wanted = frozenset(name.encode() for name in TYPES)
-    yield from (to_record(raw) for _, kind, raw in lines(session) if kind in wanted)
+def _folded(state: SessionState, scan: LogScan, anchor: Anchor | None, upto_seq: int) -> SessionState:
+    begun = 0 if anchor is None else anchor.seq
+    for seq, text, _, _ in scan.entries() if anchor is None else scan.entries_from(anchor):
+        if seq <= begun:
+            continue
+        if seq <= upto_seq:
+            apply(state, decode(to_record(text + b"\n")))
+        elif state.snapshots:
+            break
+        elif peek(text)[0] in (b"snapshot_taken", b"code_edit"):
+            fact = decode(to_record(text + b"\n")).fact
+            ref = fact.snapshot if isinstance(fact, SnapshotTaken | CodeEdit) else None
+            if ref is not None:
+                state.snapshots = [Step(0, ref, "start")]
+    return state
 
 
 async def fork(home: Home, parent: str, upto_seq: int | None = None, *, progress: Progress | None = None) -> Forked:
@@ -110,11 +107,11 @@ async def fork(home: Home, parent: str, upto_seq: int | None = None, *, progress
     target = home.workspaces / child
     try:
         upto = log.last_seq
-        found = await asyncio.to_thread(lambda: inherited(_records(store, parent), upto))
-        if found.init is None:
+        state = await asyncio.to_thread(state_at, home, parent, upto)
+        if state.workspace is None:
             raise LogError(f"session {parent} has lost its first event", hint=f"`agentsh repair {parent}`")
-        notes = await asyncio.to_thread(_workspace, home, parent, child, found, upto_seq is None, progress)
-        await _begin(log, child, found)
+        notes = await asyncio.to_thread(_workspace, home, parent, child, state, upto_seq is None, progress)
+        await _begin(log, child, state, state.workspace)
         await log.close()
     except BaseException:
         with suppress(AgentshError):
@@ -133,37 +130,35 @@ async def _born(store: EventStore, home: Home, parent: str, upto_seq: int | None
             return child, await store.fork(parent, child, upto_seq=upto_seq, by=BY)
 
 
-async def _begin(log: OpenLog, child: str, found: Inherited) -> None:
-    assert found.init is not None
-    origin = found.init.workspace
+async def _begin(log: OpenLog, child: str, state: SessionState, origin: WorkspaceOrigin) -> None:
+    """Record the child's birth, and save what it knows, so that its first opening reads nothing of its parent."""
     kind = "copy" if origin.kind == "in-place" else origin.kind
     workspace = WorkspaceOrigin(kind=kind, origin=origin.origin, base=origin.base)
     if origin.start is not None:
         workspace = workspace.model_copy(update={"start": origin.start})
     init = SessionInit(
-        id=child, title=found.title, cwd=found.init.cwd, project=found.init.project, model=found.model or "",
-        mode=found.mode, workspace=workspace,
+        id=child, title=state.title, cwd=state.cwd, project=state.project, model=state.model, mode=state.mode,
+        workspace=workspace,
     )  # fmt: skip
-    draft: Draft = encode(init, ts=timestamp(SystemClock().now()))
-    (record,) = await log.append([draft])
+    (record,) = await log.append([encode(init, ts=timestamp(SystemClock().now()))])
     await log.wait_durable(record.seq)
+    apply(state, decode(record))
+    await log.checkpoint(encode_state(state), reducer=reducer(), keep=KEEP)
 
 
 def _workspace(
-    home: Home, parent: str, child: str, found: Inherited, now: bool, progress: Progress | None
+    home: Home, parent: str, child: str, state: SessionState, now: bool, progress: Progress | None
 ) -> list[str]:
     """Make the child's workspace; return what to tell of it."""
-    from agentsh.log.files import RealFiles
-    from agentsh.log.lease import holder_of
     from agentsh.workspace.provision import empty
     from agentsh.workspace.snapshot_place import place
 
     blobs, target = blob_store(home), home.workspaces / child
     notes: list[str] = []
-    source = Path(found.path or home.workspaces / parent)
-    kind = None if found.init is None else found.init.workspace.kind
+    source = workspace_of(home, parent, state)
+    kind = None if state.workspace is None else state.workspace.kind
     git = git_rule(kind)
-    ref = found.snapshot or found.first
+    ref = state.snapshots[-1].ref if state.snapshots else None
     with blobs.writing():  # from a snapshot taken here to the event that makes it the child's
         idle = holder_of(RealFiles(), str(home.sessions / parent)) is None
         if source.is_dir() and (ref is None or (now and idle)):
@@ -173,18 +168,18 @@ def _workspace(
             return ["the workspace of the fork is empty: there is no snapshot of its parent's, nor its directory"]
         left = place(
             target, blobs, ref, git=git, cache=home.sessions / child / STAT_CACHE, progress=progress,
-            finish=(lambda partial: history(partial, found, source, parent, child, notes)) if kind == "git" else None,
+            finish=(lambda partial: history(partial, state, source, parent, child, notes)) if kind == "git" else None,
         )  # fmt: skip
     return [*notes, f"not in the workspace of the fork: {', '.join(left[:10])}"] if left else notes
 
 
-def history(partial: Path, found: Inherited, source: Path, old: str, new: str, notes: list[str]) -> None:
+def history(partial: Path, state: SessionState, source: Path, old: str, new: str, notes: list[str]) -> None:
     """Give a clone that was made from a snapshot its history, and a branch of its own name."""
     from agentsh.workspace.git import GitFailed
     from agentsh.workspace.git_clone import rename_branch
     from agentsh.workspace.git_history import give_history
 
-    origin = found.init.workspace.origin if found.init is not None else None
+    origin = None if state.workspace is None else state.workspace.origin
     missing = give_history(partial, Path(origin) if origin else None, source)
     if missing is not None:
         notes.append(missing)

@@ -1,5 +1,6 @@
 """Snapshots of a session's workspace, and rewinds without a model: what `rewind ID` opens a session for."""
 
+import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator
@@ -12,11 +13,11 @@ from agentsh.app.paths import Home
 from agentsh.app.stores import blob_store, event_store
 from agentsh.base.clock import SystemClock
 from agentsh.base.errors import LogError, WorkspaceError
-from agentsh.context.fold import fold
+from agentsh.context.fold import fold, settle
 from agentsh.context.state import SessionState
 from agentsh.engine.bus import Bus
 from agentsh.engine.journal import Journal
-from agentsh.engine.open import Writer, past, reopen
+from agentsh.engine.open import Writer, refold, reopen
 from agentsh.engine.rewinding import Moment, Rewinder, moments
 from agentsh.events.codec import decode
 from agentsh.log.store import BlobStore
@@ -94,9 +95,14 @@ def _history(partial: Path, origin: str | None, notes: list[str]) -> None:
         notes.append(missing)
 
 
+def whole_state(home: Home, session: str) -> SessionState:
+    """Return what the whole log of a session folds to, nothing forgotten. Blocks; needs no lease."""
+    return fold(map(decode, event_store(home).read(session)), whole=True)
+
+
 async def moments_of(home: Home, session: str) -> list[Moment]:
     """Return the moments that a session can go back to. Needs no lease and writes nothing."""
-    state = fold(map(decode, event_store(home).read(session)))
+    state = await asyncio.to_thread(whole_state, home, session)
     root = workspace_of(home, session, state)
     snapshots = workspace_snapshots(home, session, root, state, blob_store(home), None)
     try:
@@ -115,16 +121,18 @@ async def opened(home: Home, session: str) -> AsyncIterator[tuple[Rewinder, Sess
     """
     log = await event_store(home).open(session)
     try:
-        events, state = past(log)
-        if not events:
+        state = refold(log).state
+        if not state.last_seq:
             raise LogError(f"session {session} is empty")
+        if state.behind:
+            settle(state, await asyncio.to_thread(whole_state, home, session))
         journal = Journal(log.log, state, Bus(), SystemClock())
         await reopen(journal, log.recovery, Writer(__version__, socket.gethostname(), os.getpid()))
         kind = None if state.workspace is None else state.workspace.kind
         root = workspace_of(home, session, state)
         snapshots = workspace_snapshots(home, session, root, state, blob_store(home), kind)
         try:
-            rewinder = Rewinder(journal, snapshots)
+            rewinder = Rewinder(journal, snapshots, lambda: whole_state(home, session))
             await rewinder.finish()
             yield rewinder, state
         finally:

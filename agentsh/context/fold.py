@@ -1,8 +1,10 @@
 """Events to state. Deterministic and total: any events in any order fold to some state and never fail."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from typing import Any
 
+from agentsh.context.messages import kept
 from agentsh.context.state import (
     AgentItem,
     CallState,
@@ -11,7 +13,7 @@ from agentsh.context.state import (
     UserItem,
     add_cost,
     event_call_seq,
-    say,
+    history,
     talk_at,
 )  # fmt: skip
 from agentsh.events import session, tool, turn
@@ -23,15 +25,19 @@ LOST_REPLY = turn.AgentMessage(
     cost_usd=None,
 )  # fmt: skip
 
+FOLD_VERSION = 1
+"""Grows when the same events fold to another state of the same shape: checkpoints of before are passed over then."""
+KEPT_DAMAGES = 1_000
+"""Places of the log that are known to have been told of; `agentsh verify` tells of any number."""
 KEPT_OUTPUTS = 8
 """Newest partial_output facts that are kept for a call: each is at most 4,000 bytes, a result shows 10,000."""
 
 Handler = Callable[[SessionState, Event, Any], None]
 
 
-def fold(events: Iterable[Event]) -> SessionState:
-    """Return the state after all `events`."""
-    state = SessionState()
+def fold(events: Iterable[Event], *, whole: bool = False) -> SessionState:
+    """Return the state after all `events`. whole: one that remembers everything, however long ago."""
+    state = SessionState(whole=whole)
     for event in events:
         apply(state, event)
     return state
@@ -42,6 +48,38 @@ def apply(state: SessionState, event: Event) -> None:
     state.last_seq = max(state.last_seq, event.seq)
     if not isinstance(event.fact, Opaque):
         HANDLERS[event.fact.type](state, event, event.fact)
+
+
+def needed_from(state: SessionState) -> int:
+    """Return the first event whose item of the conversation may be asked for again.
+
+    Whatever can take the start of the context back (the undo of the newest compaction) lowers it here.
+    """
+    return state.context_from
+
+
+def trim(state: SessionState) -> None:
+    """Forget what no request can hold any more, so that the state grows with the context and not with the log.
+
+    To be called by the handler of every event that moves the start of the context on.
+    """
+    if state.whole:
+        return
+    everything = history(state)
+    state.talk[:] = kept(state.talk, needed_from(state))
+    first = state.talk[0].seq if state.talk else needed_from(state)
+    state.gone = [item for item in state.gone if item.seq >= first]
+    remembered = {item.seq for item in (*state.talk, *state.gone)}
+    state.forgotten = max((item.seq for item in everything if item.seq not in remembered), default=state.forgotten)
+
+
+def settle(state: SessionState, whole: SessionState) -> None:
+    """Make `state`, which others hold, what `whole` is, and let it forget again."""
+    for each in fields(SessionState):
+        setattr(state, each.name, getattr(whole, each.name))
+    state.whole = state.behind = False
+    del state.snapshots[:-1]
+    trim(state)
 
 
 def _nothing(state: SessionState, event: Event, fact: Any) -> None:
@@ -85,16 +123,21 @@ def _moved(state: SessionState, event: Event, fact: session.WorkspaceMoved) -> N
 
 
 def _snapshot(state: SessionState, event: Event, fact: session.SnapshotTaken) -> None:
-    state.snapshots.append(Step(event.seq, fact.snapshot, fact.by))
-    state.unfinished = None
+    _step(state, Step(event.seq, fact.snapshot, fact.by))
     if fact.by == "rewind":
         state.winding = None
 
 
 def _edited(state: SessionState, event: Event, fact: tool.CodeEdit) -> None:
     if fact.snapshot is not None:
-        state.snapshots.append(Step(event.seq, fact.snapshot, "tool"))
-        state.unfinished = None
+        _step(state, Step(event.seq, fact.snapshot, "tool"))
+
+
+def _step(state: SessionState, step: Step) -> None:
+    if not state.whole:
+        state.snapshots.clear()
+    state.snapshots.append(step)
+    state.unfinished = None
 
 
 def _rewound(state: SessionState, event: Event, fact: session.Rewound) -> None:
@@ -110,9 +153,15 @@ def _rewind_undone(state: SessionState, event: Event, fact: session.RewindUndone
 
 def _back(state: SessionState, seq: int, to_seq: int, what: str, files: int | None) -> None:
     if what != "files" and to_seq < seq:
+        everything = history(state)
         state.rewinds.append((seq, to_seq))
         state.talk = talk_at(state, seq)
+        there = {id(item) for item in state.talk}
+        state.gone = [item for item in everything if id(item) not in there]
         state.context_from = next((cut for at, cut in reversed(state.cuts) if at <= to_seq), 0)
+        if state.cuts:
+            state.cuts.append((seq, state.context_from))
+        state.behind = state.behind or state.forgotten >= max(state.context_from, 1)
         state.partial.clear()
     if files:
         state.winding, state.unfinished = (seq, to_seq), "rewind"
@@ -125,7 +174,7 @@ def _user(state: SessionState, event: Event, fact: turn.UserMessage) -> None:
     if opens_turn:
         state.turn = OpenTurn(event.seq)
         state.totals.turns += 1
-    say(state, UserItem(event.seq, fact, opens_turn))
+    state.talk.append(UserItem(event.seq, fact, opens_turn))
 
 
 def _queued(state: SessionState, event: Event, fact: turn.TextQueued) -> None:
@@ -141,6 +190,7 @@ def _built(state: SessionState, event: Event, fact: turn.ContextBuilt) -> None:
     if fact.cut is not None:
         state.context_from = fact.cut.from_seq
         state.cuts.append((event.seq, fact.cut.from_seq))
+        trim(state)
     if state.turn is not None:
         state.turn.steps += 1
 
@@ -151,7 +201,7 @@ def _partial(state: SessionState, event: Event, fact: turn.PartialMessage) -> No
 
 def _agent(state: SessionState, event: Event, fact: turn.AgentMessage) -> None:
     state.partial.clear()
-    say(state, AgentItem(event.seq, fact))
+    state.talk.append(AgentItem(event.seq, fact))
     totals = state.totals
     totals.cost_usd = add_cost(totals.cost_usd, fact.cost_usd)
     if fact.usage is not None:
@@ -166,7 +216,7 @@ def _call(state: SessionState, event: Event, fact: tool.ToolCall) -> None:
     if asker is None or asker.seq != event.cause:  # its reply was in a damaged place: stand in for it
         newest = state.talk[-1].seq if state.talk else 0
         asker = AgentItem(event.cause if event.cause and event.cause > newest else event.seq, LOST_REPLY)
-        say(state, asker)
+        state.talk.append(asker)
     call = CallState(event.seq, asker.seq, fact.call, fact.name, fact.arguments)
     asker.calls.append(call)
     state.calls[event.seq] = call
@@ -192,7 +242,8 @@ def _output(state: SessionState, event: Event, fact: tool.PartialOutput) -> None
 
 
 def _recovered(state: SessionState, event: Event, fact: session.Recovered) -> None:
-    state.known_damages |= {str(d.get("where")) for d in fact.damages if isinstance(d, dict)}
+    told = [str(d.get("where")) for d in fact.damages if isinstance(d, dict)]
+    state.known_damages.update(told[: max(KEPT_DAMAGES - len(state.known_damages), 0)])
 
 
 def _started(state: SessionState, event: Event, fact: tool.ToolStarted) -> None:

@@ -77,15 +77,17 @@ class Totals:
 
 @dataclass(slots=True)
 class SessionState:
-    """See the module. talk: the conversation in order of seq. queue: texts that wait, by seq.
+    """See the module. talk: the conversation by seq, as far as `fold.trim` leaves it. queue: texts that wait, by seq.
 
     calls: open calls by the seq of their tool_call. partial: text of a reply that has no agent_message yet.
     grants: what the user allowed for the session. questions: asked and not answered: the call, and what is granted.
     known_damages: places of the log that were told of. context_from: first event of the context, by recorded cut.
-    history: the conversation with what rewinds took out of `talk`. rewinds: (seq, the seq that it went back to).
-    cuts: (seq, context_from from there on). snapshots: of the workspace, in order. unfinished: who may have changed
-    files since the last of them. winding: (seq, the seq that it goes back to) of a rewind whose files are not all
-    taken back yet. undoable: seqs of the rewinds that hold. rewound_what: what each of all of them took back.
+    gone: what rewinds took out of `talk`. rewinds: (seq, the seq that it went back to). cuts: (seq, context_from from
+    there on). snapshots: of the workspace, in order; the last one alone but in a whole state. unfinished: who may
+    have changed files since the last of them. winding: (seq, the seq that it goes back to) of a rewind whose files
+    are not all taken back yet. undoable: seqs of the rewinds that hold. rewound_what: what each of all of them took
+    back. whole: nothing is forgotten, for who must know every moment. forgotten: seq of the last item that was.
+    behind: a rewind went back to where more is needed than is remembered; the log has to be folded whole.
     """
 
     id: str = ""
@@ -111,13 +113,16 @@ class SessionState:
     known_damages: set[str] = field(default_factory=set)
     context_from: int = 0
     totals: Totals = field(default_factory=Totals)
-    history: list[TalkItem] = field(default_factory=list)
+    gone: list[TalkItem] = field(default_factory=list)
     rewinds: list[tuple[int, int]] = field(default_factory=list)
     cuts: list[tuple[int, int]] = field(default_factory=list)
     snapshots: list[Step] = field(default_factory=list)
     unfinished: By | None = None
     winding: tuple[int, int] | None = None
     undoable: list[int] = field(default_factory=list)
+    whole: bool = False
+    forgotten: int = 0
+    behind: bool = False
     rewound_what: dict[int, Literal["conversation", "files", "both"]] = field(default_factory=dict)
 
     @property
@@ -126,10 +131,10 @@ class SessionState:
         return list(self.calls.values())
 
 
-def say(state: SessionState, item: TalkItem) -> None:
-    """Add to the conversation."""
-    state.talk.append(item)
-    state.history.append(item)
+def history(state: SessionState) -> list[TalkItem]:
+    """Return all that was said, as far as it is remembered, with what rewinds took out."""
+    items = {item.seq: item for item in (*state.talk, *state.gone)}  # of a reply that was cut, the whole one
+    return [items[seq] for seq in sorted(items)]
 
 
 def talk_at(state: SessionState, seq: int) -> list[TalkItem]:
@@ -142,10 +147,11 @@ def talk_at(state: SessionState, seq: int) -> list[TalkItem]:
             upto = to_seq
     ranges.append((0, upto))
     talk: list[TalkItem] = []
+    everything = history(state)
     for after, last in reversed(ranges):
-        first = bisect_right(state.history, after, key=lambda item: item.seq)
-        beyond = bisect_right(state.history, last, key=lambda item: item.seq)
-        talk += state.history[first:beyond]
+        first = bisect_right(everything, after, key=lambda item: item.seq)
+        beyond = bisect_right(everything, last, key=lambda item: item.seq)
+        talk += everything[first:beyond]
         if talk and isinstance(talk[-1], AgentItem):
             talk[-1] = _known_at(talk[-1], last)
     return talk

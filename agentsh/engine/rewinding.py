@@ -1,16 +1,19 @@
 """Going back to an earlier moment, and forward again: the log only grows, the files follow what it says."""
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from agentsh.base.errors import UsageProblem, WorkspaceError
+from agentsh.base.errors import UsageProblem
+from agentsh.context.fold import settle
 from agentsh.context.state import SessionState, UserItem
 from agentsh.engine.journal import Journal
 from agentsh.engine.keeping import snapshot_fact
 from agentsh.events.base import Text
 from agentsh.events.event import NewFact
 from agentsh.events.session import Note, RewindUndone, Rewound
-from agentsh.ports.snapshots import Changed, Snapshots, Winding
+from agentsh.ports.snapshots import Changed, Snapshots, Step, Winding
 
 What = Literal["conversation", "files", "both"]
 MAX_NAMED = 50
@@ -57,11 +60,12 @@ def _at(state: SessionState, seq: int) -> str:
 
 
 class Rewinder:
-    """Rewinds of one session. Nothing may run meanwhile."""
+    """Rewinds of one session. Nothing may run meanwhile. whole: folds the whole log, for moments long ago; blocks."""
 
-    def __init__(self, journal: Journal, snapshots: Snapshots) -> None:
+    def __init__(self, journal: Journal, snapshots: Snapshots, whole: Callable[[], SessionState]) -> None:
         self._journal = journal
         self._snapshots = snapshots
+        self._whole = whole
 
     async def rewind(self, to_seq: int, what: What) -> Outcome:
         """Go back to the moment after event `to_seq`.
@@ -100,7 +104,7 @@ class Rewinder:
             return
         seq, to_seq = state.winding
         async with self._snapshots.holding():
-            winding = await self._snapshots.plan([s for s in state.snapshots if s.seq < seq], to_seq)
+            winding = await self._snapshots.plan([s for s in await self._steps() if s.seq < seq], to_seq)
             await self._wind(winding, seq)
 
     async def _go(self, to_seq: int, what: What, undone: int | None) -> Outcome:
@@ -108,11 +112,9 @@ class Rewinder:
         async with self._snapshots.holding():
             if what != "conversation":
                 await self._look()
-                try:
-                    winding = await self._snapshots.plan(self._journal.state.snapshots, to_seq)
-                except WorkspaceError:
-                    if self._journal.state.snapshots or what == "files":
-                        raise
+                steps = await self._steps()
+                if steps or what == "files":
+                    winding = await self._snapshots.plan(steps, to_seq)
             fact = Rewound(to_seq=to_seq, what=what) if undone is None else RewindUndone(rewound=undone)
             more: dict[str, object] = {}
             if winding is not None:
@@ -120,9 +122,14 @@ class Rewinder:
                 if winding.conflicts:
                     more["conflicts"] = winding.conflicts[:MAX_NAMED]
             event = await self._journal.record(fact.model_copy(update=more), durable=True)
+            if self._journal.state.behind:
+                settle(self._journal.state, await asyncio.to_thread(self._whole))
             if winding is not None:
                 await self._wind(winding, event.seq)
         return Outcome(event.seq, to_seq, winding)
+
+    async def _steps(self) -> list[Step]:
+        return (await asyncio.to_thread(self._whole)).snapshots
 
     async def _look(self) -> None:
         """Record how the files are now: what a rewind takes away can be brought back from there."""

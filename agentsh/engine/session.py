@@ -11,9 +11,11 @@ from agentsh.context.repairs import repairs
 from agentsh.context.state import SessionState
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
+from agentsh.engine.open import Refolded
 from agentsh.engine.rewinding import Moment, Outcome, Rewinder, What, moments
 from agentsh.engine.step import ModelStep, StepSettings
 from agentsh.engine.turn import Turn, TurnOutcome
+from agentsh.engine.upkeep import Upkeep
 from agentsh.events.event import NewFact
 from agentsh.events.session import Mode, ModeChanged, ModelChanged, Renamed, Tagged
 from agentsh.events.turn import Attachment, TextQueued, TextWithdrawn
@@ -36,7 +38,9 @@ class Chosen:
 class Parts:
     """What a session is made of; put together by the composition root. choose: a model by name, for `set_model`.
 
-    stop: ends what goes on in the background; blocks.
+    whole: folds the whole log; None where the state forgets nothing. stop: ends what goes on in the background; both
+    block.
+    upkeep: None where nothing is kept beside the log.
     """
 
     log: OpenLog
@@ -46,7 +50,9 @@ class Parts:
     gate: Gate
     model: Model
     choose: Callable[[str], Chosen]
+    upkeep: Upkeep | None = None
     snapshots: Snapshots = field(default_factory=NoSnapshots)
+    whole: Callable[[], SessionState] | None = None
     stop: Callable[[], None] = field(default=lambda: None)
 
 
@@ -65,6 +71,11 @@ class Session:
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self.close()
+
+    async def opened(self, folded: Refolded) -> None:
+        """Begin what goes on beside the turns of a session that was opened again."""
+        if self._parts.upkeep is not None:
+            await self._parts.upkeep.opened(folded)
 
     @property
     def state(self) -> SessionState:
@@ -101,6 +112,8 @@ class Session:
         finally:
             self._idle.set()
             await self._parts.snapshots.turn_ended()
+            if self._parts.upkeep is not None:
+                await self._parts.upkeep.turn_ended()
             await self._parts.log.turn_ended()
 
     async def queue(self, text: str, *, steer: bool) -> int:
@@ -148,7 +161,10 @@ class Session:
 
     async def moments(self) -> list[Moment]:
         """Return the moments that a rewind may go back to: before each turn, with what it did to files."""
-        return await moments(self.state, self._parts.snapshots)
+        return await moments(await asyncio.to_thread(self._whole), self._parts.snapshots)
+
+    def _whole(self) -> SessionState:
+        return self.state if self._parts.whole is None else self._parts.whole()
 
     async def rewind(self, to_seq: int, what: What) -> Outcome:
         """Go back to the moment after event `to_seq`; see `Rewinder.rewind`."""
@@ -168,7 +184,7 @@ class Session:
             raise UsageProblem("a turn is running; stop it first")
         self._idle.clear()
         try:
-            return await work(Rewinder(self._journal, self._parts.snapshots))
+            return await work(Rewinder(self._journal, self._parts.snapshots, self._whole))
         finally:
             self._idle.set()
 
@@ -190,4 +206,6 @@ class Session:
             stack.push_async_callback(self._model.close)
             stack.push_async_callback(self._parts.snapshots.close)
             stack.push_async_callback(asyncio.to_thread, self._parts.stop)
+            if self._parts.upkeep is not None:
+                stack.push_async_callback(self._parts.upkeep.close)
             await self._journal.settled()

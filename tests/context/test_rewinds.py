@@ -2,13 +2,14 @@
 
 from typing import Any, Literal
 
+import hypothesis
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsh.context.fold import apply, fold
+from agentsh.context.fold import apply, fold, settle
 from agentsh.context.messages import build
-from agentsh.context.state import AgentItem, SessionState
+from agentsh.context.state import AgentItem, SessionState, history
 from agentsh.events.base import Fact
 from agentsh.events.event import Event
 from agentsh.events.session import EnvironmentChanged, RewindUndone, Rewound, SnapshotTaken
@@ -71,7 +72,7 @@ def test_back_into_the_middle_of_a_turn() -> None:
     state = fold(events)
     (item,) = [i for i in state.talk if isinstance(i, AgentItem)]
     assert item.calls[0].result is None
-    (whole,) = [i for i in state.history if isinstance(i, AgentItem)]
+    (whole,) = [i for i in history(state) if isinstance(i, AgentItem)]
     assert whole.calls[0].result is not None, "the log's own history is not touched"
     assert "the result" not in said(state)
     before = fold(log(*facts[:5], Rewound(to_seq=2, what="both"), causes={3: 2, 4: 3, 5: 4}))
@@ -79,12 +80,6 @@ def test_back_into_the_middle_of_a_turn() -> None:
 
 
 def test_a_cut_that_came_later_does_not_hold_any_more() -> None:
-    def built(cut: int | None) -> ContextBuilt:
-        return ContextBuilt(
-            request_sha256="", bytes=1, estimator="e", tokens=1, budget=1,
-            cut=None if cut is None else Cut(from_seq=cut, reason="x"),
-        )  # fmt: skip
-
     events = log(*turns(2), built(4), *turns(1), built(8), Rewound(to_seq=10, what="both"))
     assert fold(events[:-1]).context_from == 8
     assert fold(events).context_from == 4
@@ -98,8 +93,9 @@ def test_snapshots_and_who_may_have_changed_files() -> None:
     events = log(agent("a"), call, start, started, edit, causes={2: 1, 4: 2, 5: 4})
     assert fold(events[:3]).unfinished is None
     assert fold(events[:4]).unfinished == "tool"
-    state = fold(events)
+    state = fold(events, whole=True)
     assert state.unfinished is None
+    assert fold(events).snapshots == [Step(5, "s2", "tool")], "the last one alone, unless somebody needs them all"
     assert state.snapshots == [Step(3, "s1", "start"), Step(5, "s2", "tool")]
     state = fold(log(start, Rewound(to_seq=1, what="both", files=2)))
     assert (state.winding, state.unfinished) == ((2, 1), "rewind")
@@ -117,7 +113,7 @@ FACTS = st.one_of(
 
 
 @given(st.lists(FACTS, max_size=30))
-@settings(deadline=None, max_examples=150)
+@hypothesis.settings(deadline=None, max_examples=150)
 def test_a_rewind_gives_the_talk_of_that_moment_whatever_came_before(facts: list[Fact]) -> None:
     events = log(*facts)
     talks: dict[int, list[int]] = {0: []}
@@ -128,6 +124,31 @@ def test_a_rewind_gives_the_talk_of_that_moment_whatever_came_before(facts: list
     for seq in range(1, len(events) + 1):
         again = fold([*events, Event(len(events) + 1, "", None, Rewound(to_seq=seq, what="both"), b"")])
         assert [item.seq for item in again.talk] == talks[seq]
+
+
+def built(cut: int | None) -> ContextBuilt:
+    return ContextBuilt(
+        request_sha256="", bytes=1, estimator="e", tokens=1, budget=1,
+        cut=None if cut is None else Cut(from_seq=cut, reason="x"),
+    )  # fmt: skip
+
+
+CUTS = st.one_of(FACTS, st.builds(built, st.one_of(st.none(), st.integers(1, 30))))
+
+
+@given(st.lists(CUTS, max_size=30))
+@hypothesis.settings(deadline=None, max_examples=200)
+def test_what_is_forgotten_is_never_missed(facts: list[Fact]) -> None:
+    """A state that forgets gives the same requests as one that does not, or knows that it is behind."""
+    state, whole = SessionState(), SessionState(whole=True)
+    for event in log(*facts):
+        apply(state, event)
+        apply(whole, event)
+        assert state.context_from == whole.context_from
+        if state.behind:
+            settle(state, fold(log(*facts)[: event.seq], whole=True))
+            assert not state.behind
+        assert said(state) == said(whole)
 
 
 @pytest.mark.parametrize("what", ["conversation", "both"])

@@ -3,6 +3,7 @@
 import errno
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from random import Random
 from typing import Any, NamedTuple
@@ -167,6 +168,11 @@ class InlineWorker(Worker):
 
     async def run(self, job: Callable[[], Any], undo: object = None) -> Any:
         return job()
+
+    def submit(self, job: Callable[[], Any]) -> Any:
+        future: Future[Any] = Future()
+        future.set_result(job())
+        return future
 
     def stop(self) -> None:
         return
