@@ -3,6 +3,7 @@
 import os
 import sys
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TextIO, cast
 
 from agentsh.app.build import Running
@@ -65,12 +66,20 @@ class Terminal:
     async def run(self, running: Running, prompt: str | None) -> int:
         """Talk until the user leaves; return the exit code."""
         self._io.workspace, self._io.sandbox = running.workspace, running.workspace.sandbox
+        self._io.fork = partial(_forked, running)
         self._io.first_text = prompt if prompt is not None else self._typed_before()
         if running.session.state.model != "demo":
             from agentsh.models.openai_chat import preload
 
             preload()
         return await run_repl(running.session, self._io)
+
+
+async def _forked(running: Running, at: int | None) -> list[str]:
+    from agentsh.app.forking import fork
+
+    made = await fork(running.home, running.id, at)
+    return [f"{made.id} goes on from event {made.upto_seq}: agentsh resume {made.id}", *made.notes]
 
 
 def dumb() -> bool:

@@ -65,6 +65,9 @@ def trim(state: SessionState) -> None:
     """
     if state.whole:
         return
+    if len(state.cuts) > 1:  # what held before is only asked for by a rewind that has to be folded whole
+        state.forgotten = max(state.forgotten, 1)
+        del state.cuts[:-1]
     everything = history(state)
     state.talk[:] = kept(state.talk, needed_from(state))
     first = state.talk[0].seq if state.talk else needed_from(state)

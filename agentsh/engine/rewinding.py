@@ -44,7 +44,7 @@ class Moment(NamedTuple):
 async def moments(state: SessionState, snapshots: Snapshots) -> list[Moment]:
     """Return the moments before each turn of the conversation, the oldest first."""
     turns = [item for item in state.talk if isinstance(item, UserItem) and item.opens_turn]
-    ends = [turn.seq - 1 for turn in turns[1:]] + [state.last_seq]
+    ends = [turn.seq - 1 for turn in turns[1:]] + [state.last_seq][: len(turns)]
     pairs = [(_at(state, turn.seq - 1), _at(state, end)) for turn, end in zip(turns, ends, strict=True)]
     found = iter(await snapshots.compare([(a, b) for a, b in pairs if a != b]))
     return [

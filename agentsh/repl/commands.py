@@ -30,6 +30,7 @@ COMMANDS = {
     "rewind": Command(
         "agentsh.repl.slash.rewind:run", "[N [files|talk]]", "the turns so far; go back to before turn N"
     ),
+    "fork": Command("agentsh.repl.slash.fork:run", "[EVENT]", "a new session from here, or from an event"),
     "redo": Command("agentsh.repl.slash.redo:run", "", "undo the last rewind"),
     "exit": Command("agentsh.repl.slash.exit:run", "", "leave; the session is kept"),
 }

@@ -48,7 +48,8 @@ class ReplIO:
     first_text: submitted at once, as if it had been typed. input, output: None for the terminal of the process.
     stage: what screen and prompt share. ask: set by the loop while it runs. typed: what was typed before there was a
     prompt. text: the whole of a text of the log, wherever it is kept. workspace: where the session works.
-    notify, title: whether to call back who has looked away, and to name the window.
+    fork: makes a new session from an event of this one, or from now, and says how to go there. notify, title:
+    whether to call back who has looked away, and to name the window.
     """
 
     screen: Screen
@@ -63,6 +64,7 @@ class ReplIO:
     ask: Callable[[Question], Awaitable[Answer]] | None = None
     text: Callable[[Text], str] = str
     workspace: Workspace | None = None
+    fork: Callable[[int | None], Awaitable[Sequence[str]]] | None = None
     notify: bool = False
     title: bool = False
     typed: list[str] = field(default_factory=list)

@@ -6,5 +6,7 @@ from agentsh.repl.slash.rewind import told
 
 async def run(context: SlashContext, argument: str) -> SlashOutcome:
     """Bring everything back to how it was just before the rewind."""
+    if not context.session.state.undoable:
+        return SlashOutcome(["  there is no rewind to undo"])
     outcome = await context.session.undo_rewind()
     return SlashOutcome(told(outcome)[1:])
