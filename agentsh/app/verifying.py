@@ -38,6 +38,7 @@ _WORDS = {
     "blob": "a long text that an entry names is missing or damaged",
     "lock": "`lock` is no plain file",
     "unreadable": "nothing in this log reads",
+    "sealed": "a part of a sealed segment does not unpack",
 }
 _REMARKS = {
     "torn": "an unfinished entry at the end, which the next opening sets aside",
@@ -116,7 +117,7 @@ def place_line(damage: Damage) -> str:
     where = f"at {damage.where}" + (f", {damage.bytes:,} bytes" if damage.bytes else "")
     behind = f", after event {damage.after_seq}" if damage.after_seq else ""
     rot = ""
-    if not damage.harmless and damage.kind in ("crc", "half", "nul", "garbage", "glued", "gap", "json"):
+    if not damage.harmless and damage.kind in ("crc", "half", "nul", "garbage", "glued", "gap", "json", "sealed"):
         rot = "; it had been saved, so the disk or another program changed it" if damage.rot else (
             "; it had not been saved for good yet, so a power cut may have taken it"
         )  # fmt: skip
