@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from agentsh.app.catalog import Place
 from agentsh.app.paths import Home
+from agentsh.app.remembered import as_told
 from agentsh.base.text import plural
 from agentsh.log.store import Damage
 from agentsh.stores.marks import Marks
@@ -66,7 +67,8 @@ def verify(
             str(home.sessions), str(home.blobs) if blobs else None, jobs=workers, marks=marks,
             incremental=incremental, progress=progress,
         )  # fmt: skip
-        yield from zip(mine, verifier.check([place.id for place in mine]), strict=True)
+        for place, found in zip(mine, verifier.check([place.id for place in mine]), strict=True):
+            yield place, found._replace(damages=as_told(home, place.id, found.damages))
         if marks is not None:
             marks.save()
 

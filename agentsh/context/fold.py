@@ -154,7 +154,11 @@ def _output(state: SessionState, event: Event, fact: tool.PartialOutput) -> None
 
 
 def _recovered(state: SessionState, event: Event, fact: session.Recovered) -> None:
-    state.known_damages |= {str(d.get("where")) for d in fact.damages if isinstance(d, dict)}
+    for damage in fact.damages:
+        if isinstance(damage, dict):  # its place has another name once a rescue has taken the lines around it along
+            state.known_damages |= {str(damage.get("where")), f"after {damage.get('after_seq')}"}
+    if (fact.damages_total or 0) > len(fact.damages):
+        state.known_damages.add(f"before {event.seq}")
 
 
 def _started(state: SessionState, event: Event, fact: tool.ToolStarted) -> None:

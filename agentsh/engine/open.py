@@ -12,8 +12,8 @@ from agentsh.events.codec import decode
 from agentsh.events.event import Event, NewFact
 from agentsh.events.session import EnvironmentChanged, Note, Opened, Recovered, SessionInit
 from agentsh.events.tool import ToolResult
+from agentsh.log.store import Damage, Recovery
 from agentsh.log.store import Opened as OpenedLog
-from agentsh.log.store import Recovery
 from agentsh.ports.texts import Texts, with_gap
 
 MAX_DAMAGES = 20
@@ -62,8 +62,9 @@ async def reopen(journal: Journal, recovery: Recovery, writer: Writer) -> None:
     opened = Opened(epoch=journal.state.epoch + 1, version=writer.version, host=writer.host, pid=writer.pid)
     closing = repairs(journal.state, lost_after=recovery.lost_after(journal.state.last_seq))
     facts = [NewFact(opened)]
-    # Damage in the middle stays where it is and is found at every opening: it is told once.
-    new = [d for d in recovery.damages if not d.harmless and d.where not in journal.state.known_damages]
+    # Damage in the middle stays where it is and is found at every opening: it is told once. What was an unsynced
+    # write then would look like rot now, because later lines say that all before them was synced.
+    new = [d for d in recovery.damages if not d.harmless and not _was_told(d, journal.state.known_damages)]
     if recovery.cut_bytes or recovery.newline_added or recovery.quarantined or new or closing:
         fact = Recovered(
             cut_bytes=recovery.cut_bytes,
@@ -78,3 +79,9 @@ async def reopen(journal: Journal, recovery: Recovery, writer: Writer) -> None:
             fact = fact.model_copy(update={"damages_total": len(new)})
         facts.append(NewFact(fact, within=0))
     await journal.record_all([*facts, *closing], durable=True)
+
+
+def _was_told(damage: Damage, known: set[str]) -> bool:
+    if damage.where in known or f"after {damage.after_seq}" in known:
+        return True
+    return any(damage.after_seq < int(k.removeprefix("before ")) for k in known if k.startswith("before "))
