@@ -112,7 +112,7 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
     Where that fails before there is a first event, nothing of it stays: no log, and no workspace that was made.
     """
     journal: Journal | None = None
-    store = event_store(plan.home, durability=plan.settings.log.durability)
+    store = event_store(plan.home, plan.settings.log)
     creating = asyncio.create_task(store.create(session, by=BY))
     try:
         log = await to_the_end(creating)  # a cancellation waits: what is being made has to be known
@@ -213,7 +213,7 @@ async def resume_session(
     """
     from agentsh.workspace.strays import kill_session
 
-    opened = await event_store(home, durability=settings.log.durability).open(session)
+    opened = await event_store(home, settings.log).open(session)
     try:
         await asyncio.to_thread(kill_session, session)  # what a killed agentsh left running must not go on beside us
         events, state = past(opened)

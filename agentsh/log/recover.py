@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from agentsh.log.chain import LogScan, Segment
 from agentsh.log.files import APPEND, CREATE, READ, WRITE, FileSystem, make_dirs, write_all
+from agentsh.log.reserve import NO_ROOM
 from agentsh.log.scan import SegmentScan
 from agentsh.log.sealed import raw_sha256
 from agentsh.log.segment import (
@@ -81,7 +82,14 @@ def recover(
     cut = tail.end - tail.good_end
     unfinished = _unfinished(files, segment.fd, tail)
     if cut:
-        moved.append(_keep(files, directory, f"{segment.ordinal:06}.{tail.good_end:012}", segment.fd, tail.good_end))
+        name = f"{segment.ordinal:06}.{tail.good_end:012}"
+        try:
+            moved.append(_keep(files, directory, name, segment.fd, tail.good_end))
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            _give_reserve_back(files, os.path.join(directory, OPEN_NAME), tail.end)
+            moved.append(_keep(files, directory, name, segment.fd, tail.good_end))
     fd, size = _put_in_order(
         files, os.path.join(directory, OPEN_NAME), tail, sync=unproven or not segment.head.intact
     )
@@ -205,6 +213,15 @@ def _keep(files: FileSystem, directory: str, stem: str, source: int, start: int)
         raise
     files.sync_dir(place)
     return name
+
+
+def _give_reserve_back(files: FileSystem, path: str, end: int) -> None:
+    """Free the blocks that a writer who was killed had kept behind the end of the file."""
+    fd = files.open(path, APPEND)
+    try:
+        files.truncate(fd, end)
+    finally:
+        files.close(fd)
 
 
 def _unfinished(files: FileSystem, fd: int, tail: SegmentScan) -> bool:

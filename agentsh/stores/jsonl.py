@@ -22,6 +22,7 @@ from agentsh.log.files import FileSystem, RealFiles, make_dirs
 from agentsh.log.lease import LOCK_NAME, Lease, holder_of, take
 from agentsh.log.record import Draft, Record
 from agentsh.log.recover import OpenSegment, recover
+from agentsh.log.reserve import MIN_FREE_BYTES, RESERVE_BYTES
 from agentsh.log.roll import SEGMENT_BYTES
 from agentsh.log.scan import peek, to_record
 from agentsh.log.seal import MIN_BYTES
@@ -39,7 +40,8 @@ class JsonlStore:
     """`SESSIONS/ID/events.jsonl` with its lock and quarantine. The bytes: docs/log-format.md.
 
     durability: see `Durability`. segment_bytes: from this length on the open segment is closed at a turn's end, and
-    sealed in the background. `read`, `lines`, `damages`, `sessions` and `holder` need no lease, change no byte
+    sealed in the background. min_free_bytes: below that the disk is nearly full; 0: it never is, and no room is kept
+    for the last records. `read`, `lines`, `damages`, `sessions` and `holder` need no lease, change no byte
     and work on a log that is being written.
     """
 
@@ -51,6 +53,7 @@ class JsonlStore:
         files: FileSystem | None = None,
         durability: Durability = "ack",
         segment_bytes: int = SEGMENT_BYTES,
+        min_free_bytes: int = MIN_FREE_BYTES,
     ) -> None:
         self.capabilities = Capabilities(durable=durability != "none", multi_host=False)
         self.blobs = blobs
@@ -58,6 +61,7 @@ class JsonlStore:
         self._files: FileSystem = files or RealFiles()
         self._durability: Durability = durability
         self._segment_bytes = segment_bytes
+        self._min_free_bytes = min_free_bytes
 
     async def create(self, session: str, *, by: str) -> OpenLog:
         """Create an empty log, durably, and hold its lease.
@@ -71,7 +75,7 @@ class JsonlStore:
         except BaseException:
             worker.stop()
             raise
-        return _JsonlLog(session, parts, worker, self._segment_bytes)
+        return self._log(session, parts, worker)
 
     async def open(self, session: str) -> Opened:
         """Take the lease, recover the tail, and read the log. The records are decoded as they are asked for."""
@@ -81,7 +85,7 @@ class JsonlStore:
         except BaseException:
             worker.stop()
             raise
-        return Opened(_JsonlLog(session, parts, worker, self._segment_bytes), Lines(parts.lines), parts.recovery)
+        return Opened(self._log(session, parts, worker), Lines(parts.lines), parts.recovery)
 
     def read(self, session: str, *, after_seq: int = 0) -> Iterator[Record]:
         """Yield the records beyond `after_seq` in order."""
@@ -222,6 +226,9 @@ class JsonlStore:
         sealer.wake(segment.ordinal)
         return _Parts(appender, sealer, lease, lines, recovery)
 
+    def _log(self, session: str, parts: "_Parts", worker: Worker) -> "_JsonlLog":
+        return _JsonlLog(session, parts, worker, self._segment_bytes, self._min_free_bytes)
+
     def _sealer(self, session: str) -> Sealer:
         least = min(MIN_BYTES, self._segment_bytes)
         return Sealer(self._files, os.path.join(self._root, session), session, min_bytes=least)
@@ -238,6 +245,7 @@ class JsonlStore:
         return Appender(
             self._files, os.path.join(self._root, session), session, segment, blobs=self.blobs, by=by,
             last_seq=last, durable_seq=durable, unsynced=unsynced, durability=self._durability,
+            reserve_bytes=RESERVE_BYTES if self._min_free_bytes else 0,
         )  # fmt: skip
 
 
@@ -283,9 +291,10 @@ class _Parts(NamedTuple):
 class _JsonlLog:
     """An open log: what blocks runs on its worker."""
 
-    def __init__(self, session: str, parts: _Parts, worker: Worker, segment_bytes: int) -> None:
+    def __init__(self, session: str, parts: _Parts, worker: Worker, segment_bytes: int, min_free_bytes: int) -> None:
         self.session = session
         self._segment_bytes = segment_bytes
+        self._min_free_bytes = min_free_bytes
         self._appender = parts.appender
         self._parts: _Parts | None = parts._replace(lines=[])
         self._worker = worker
@@ -310,6 +319,12 @@ class _JsonlLog:
         if self._parts is not None:
             parts, size = self._parts, self._segment_bytes
             self._worker.start(lambda: parts.keep_house(size))
+
+    async def nearly_full(self) -> int | None:
+        if not self._min_free_bytes or self._parts is None:
+            return None
+        free = await self._worker.run(self._appender.free)
+        return free if free is not None and free < self._min_free_bytes else None
 
     async def close(self) -> None:
         if self._parts is not None:
