@@ -164,6 +164,7 @@ class JsonlStore:
                 files.close(segment.fd)
                 raise
         except FileExistsError as error:
+            _release(lease)  # somebody opened what we had made so far, and was done before we had the lease
             raise SessionExists(f"session {session} is there already") from error
         except (OSError, SessionHeld) as error:
             if isinstance(error, SessionHeld):  # somebody took it for an interrupted creation, and has it now
