@@ -174,7 +174,7 @@ def _of_home(home: Home, found: list[Place]) -> dict[tuple[Home, str], dict[str,
     fresh: list[tuple[str, str, str]] = []
     for place in found:
         stamp, text = cached.get(place.id, ("", ""))
-        summary = _load(text) if stamp == place.stamp and stamp else None
+        summary = _load(text) if _is_of(stamp, place) else None
         if summary is None:
             summary = read_summary(place)
             if "problem" not in summary:  # what does not open today may open tomorrow, with the same stamp
@@ -183,6 +183,11 @@ def _of_home(home: Home, found: list[Place]) -> dict[tuple[Home, str], dict[str,
     if fresh and home.trusted:
         index.put_many(fresh)
     return summaries
+
+
+def _is_of(stamp: str, place: Place) -> bool:
+    """Tell whether a row was made from the log as it is now."""
+    return stamp == place.stamp and bool(stamp)
 
 
 def _load(text: str) -> dict[str, Any] | None:
