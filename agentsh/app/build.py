@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentsh import __version__
 from agentsh.app.choosing import another
+from agentsh.app.past import Past
 from agentsh.app.paths import Home
 from agentsh.app.settings import Choice, Settings
 from agentsh.app.stores import blob_store, event_store
@@ -23,22 +24,23 @@ from agentsh.base.clock import Clock, SystemClock
 from agentsh.base.errors import AgentshError, LogError, WorkspaceError
 from agentsh.base.waiting import to_the_end
 from agentsh.context.state import SessionState
+from agentsh.context.state_codec import reducer
 from agentsh.context.system_prompt import system_prompt
 from agentsh.engine.bus import Bus
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
-from agentsh.engine.open import Writer, begin, past, renew_environment, reopen
+from agentsh.engine.open import Refolded, Writer, begin, refold, renew_environment, reopen
 from agentsh.engine.session import Chosen, Parts, Session
 from agentsh.engine.step import ModelStep, Price, StepSettings
 from agentsh.engine.tool_runner import ToolRunner
 from agentsh.engine.turn import Limits, Turn
+from agentsh.engine.upkeep import CheckpointPolicy, Upkeep
 from agentsh.events.base import BlobRef
-from agentsh.events.event import Event
 from agentsh.events.session import EnvironmentChanged, Mode, SessionInit, WorkspaceMoved, WorkspaceOrigin
 from agentsh.log.lease import LOCK_NAME
 from agentsh.log.segment import OPEN_NAME
 from agentsh.log.spill import reference
-from agentsh.log.store import BlobStore, OpenLog
+from agentsh.log.store import BlobStore, EventStore, Opened, OpenLog
 from agentsh.ports.approver import Approver
 from agentsh.ports.hook import Hook
 from agentsh.ports.model import Endpoint, Model
@@ -64,12 +66,11 @@ class Screens:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A session of this process, and what else a command needs of it. past: its events before this opening."""
+    """A session of this process, and what else a command needs of it."""
 
     session: Session
     id: str
     home: Home
-    past: Sequence[Event]
     workspace: Workspace
 
 
@@ -127,7 +128,7 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
         with suppress(AgentshError):  # the first failure is the one to tell
             await _take_back(plan.home, session, provisioned, made, journal)
         raise
-    return Running(assembled.session, session, plan.home, (), assembled.workspace)
+    return Running(assembled.session, session, plan.home, assembled.workspace)
 
 
 async def _take_back(
@@ -198,7 +199,7 @@ async def resume_session(
     settings: Settings,
     *,
     plan_for: Callable[[SessionState], Awaitable[Plan]],
-    show: Callable[[Sequence[Event]], None],
+    show: Callable[[Past], None],
     directory: Path | None = None,
 ) -> Running:
     """Open a session again.
@@ -213,11 +214,12 @@ async def resume_session(
     """
     from agentsh.workspace.strays import kill_session
 
-    opened = await event_store(home, settings.log).open(session)
+    store = event_store(home, settings.log)
+    opened, folded = await _opened(store, session)
+    state = folded.state
     try:
         await asyncio.to_thread(kill_session, session)  # what a killed agentsh left running must not go on beside us
-        events, state = past(opened)
-        if not events:
+        if not state.last_seq:
             what = "nothing of it reads" if opened.recovery else "it stopped before it began"
             raise LogError(f"session {session} is empty: {what}", hint="`agentsh new` starts another")
         root = directory or Path(state.workspace_path or home.workspaces / session)
@@ -229,7 +231,7 @@ async def resume_session(
         in_place = state.workspace is not None and state.workspace.kind == "in-place"
         blobs = blob_store(home)
         assembled = _Assembly(plan, opened.log, state, blobs, root, in_place=in_place)
-        show(events)
+        show(Past(store, session))
         await reopen(assembled.journal, opened.recovery, Writer(__version__, socket.gethostname(), os.getpid()))
         await renew_environment(
             assembled.journal,
@@ -239,11 +241,30 @@ async def resume_session(
         if directory is not None and str(root) != state.workspace_path:
             await assembled.journal.record(WorkspaceMoved(path=str(root), reason="--dir"), durable=True)
         await assembled.session.record_model(plan.choice.model, plan.choice.request())
+        await assembled.session.opened(folded)
     except BaseException:
         with suppress(AgentshError):  # the first failure is the one to tell
             await opened.log.close()
         raise
-    return Running(assembled.session, session, home, events, assembled.workspace)
+    return Running(assembled.session, session, home, assembled.workspace)
+
+
+async def _opened(store: EventStore, session: str) -> tuple[Opened, Refolded]:
+    """Open a log and fold it, from its newest checkpoint on where one is of use."""
+    opened = await store.open(session, reducer=reducer())
+    try:
+        return opened, refold(opened)
+    except ValueError:  # it names this reducer and is not its own
+        await opened.log.close()
+    except BaseException:
+        await opened.log.close()
+        raise
+    opened = await store.open(session)
+    try:
+        return opened, refold(opened)
+    except BaseException:
+        await opened.log.close()
+        raise
 
 
 class _Assembly:
@@ -278,7 +299,10 @@ class _Assembly:
             choice = another(plan.choice, plan.settings, os.environ, name)
             return Chosen(choice.model, choice.request(), make_model(choice, clock), _step_settings(plan, choice))
 
-        self.session = Session(Parts(log, self.journal, turn, step, gate, model, choose))
+        c = plan.settings.checkpoint
+        policy = CheckpointPolicy(c.every_events, c.every_bytes, c.every_s, c.keep)
+        upkeep = Upkeep(self.journal, log, policy, clock)
+        self.session = Session(Parts(log, self.journal, turn, step, gate, model, choose, upkeep))
 
 
 def _hooks(settings: Settings) -> list[Hook]:

@@ -101,6 +101,15 @@ class UiSettings(_Section):
     title: bool = True
 
 
+class CheckpointSettings(_Section):
+    """When the folded state is saved, at the end of a turn: whichever comes first. keep: how many stay."""
+
+    every_events: int = Field(default=1_000, ge=1)
+    every_bytes: int = Field(default=8 << 20, ge=1)
+    every_s: float = Field(default=300.0, gt=0)
+    keep: int = Field(default=3, ge=1, le=100)
+
+
 class HookSettings(_Section):
     """A command of the user's that judges or annotates calls of tools."""
 
@@ -116,6 +125,7 @@ class Settings(_Section):
     session: SessionSettings = SessionSettings()
     log: LogSettings = LogSettings()
     ui: UiSettings = UiSettings()
+    checkpoint: CheckpointSettings = CheckpointSettings()
     models: dict[str, Profile] = {}
     hooks: dict[str, HookSettings] = {}
 

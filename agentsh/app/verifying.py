@@ -88,6 +88,10 @@ def headline(found: Finding) -> str:
     remarks = [_REMARKS[name] for name in found.remarks]
     if found.torn_bytes:
         remarks = [f"{found.torn_bytes:,} bytes of {r}" if r == _REMARKS["torn"] else r for r in remarks]
+    if found.checkpoints:
+        remarks.append(plural(found.checkpoints, "checkpoint"))
+    if found.useless:
+        remarks.append(f"passed over by opening, and free to go: {', '.join(found.useless)}")
     if found.holder is not None:
         remarks.append(f"in use by {found.holder}")
     if found.ok:

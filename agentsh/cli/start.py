@@ -1,10 +1,11 @@
 """Runs a session of this process: what `new` and `resume` have in common once they know which it is."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agentsh.app.build import Running, Screens
 from agentsh.app.hardening import harden
+from agentsh.app.past import Past
 from agentsh.app.paths import Home
 from agentsh.app.settings import Settings
 from agentsh.cli import headless
@@ -12,16 +13,15 @@ from agentsh.cli.options import RunOptions
 from agentsh.cli.piped import need_prompt
 from agentsh.engine.session import Session
 from agentsh.engine.turn import Limits
-from agentsh.events.event import Event
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What surrounds a session. show_past: shows events of earlier processes; does nothing without a terminal."""
+    """What surrounds a session. show_past: shows what earlier processes left; does nothing without a terminal."""
 
     screens: Screens
     limits: Limits
-    show_past: Callable[[Sequence[Event]], None]
+    show_past: Callable[[Past], None]
 
 
 async def run(
@@ -46,7 +46,7 @@ async def run(
         interruption = headless.Interruption()
         interruption.install()
         screens = headless.screens(home, interruption, json=options.json)
-        running = await opening(Stage(screens, limits, lambda events: None))
+        running = await opening(Stage(screens, limits, lambda past: None))
         await _recorded(running, first)
         return await headless.run_once(running, need_prompt(prompt), interruption)
     from agentsh.cli.terminal import Terminal

@@ -2,24 +2,21 @@
 
 import os
 import sys
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TextIO, cast
 
 from agentsh.app.build import Running
+from agentsh.app.past import Past
 from agentsh.app.paths import Home
 from agentsh.app.screens import screen_renderer
 from agentsh.app.settings import Settings
 from agentsh.app.stores import blob_store
 from agentsh.app.texts import BlobTexts
-from agentsh.events.event import Event
+from agentsh.base.text import plural
 from agentsh.repl.ask import TerminalApprover
 from agentsh.repl.loop import run_repl
 from agentsh.repl.stage import Stage
 from agentsh.repl.terminal import ReplIO, keep_typed, quiet
-
-SHOWN_TURNS = 3
-"""How many of the newest turns `resume` shows again."""
 
 
 class Terminal:
@@ -52,12 +49,16 @@ class Terminal:
         """While the session is made or opened: keys that are typed already go to the first prompt."""
         return quiet(self._io)
 
-    def show_past(self, events: Sequence[Event]) -> None:
+    def show_past(self, past: Past) -> None:
         """Show the beginning and the newest turns of a session again; the whole of it is what `replay` is for."""
-        starts = turn_starts(events)
-        from_ = starts[-SHOWN_TURNS] if len(starts) > SHOWN_TURNS else 0
+        shown = past.shown()
         self.renderer.suspend()  # so that all of it is one write
-        for event in [*events[:1], *events[max(from_, 1) :]]:
+        if shown.first is not None:
+            self.renderer.on(shown.first)
+        if shown.left_out:
+            left_out = plural(shown.left_out, "earlier event")
+            self.renderer.remark(f"… {left_out} not shown here: `agentsh replay {past.session}` shows all")
+        for event in shown.newest:
             self.renderer.on(event)
         self.renderer.resume()
 
@@ -75,19 +76,3 @@ class Terminal:
 def dumb() -> bool:
     """Tell whether the terminal knows no more than to print."""
     return os.environ.get("TERM", "") in ("dumb", "")
-
-
-def turn_starts(events: Sequence[Event]) -> list[int]:
-    """Return the places of the user messages that open a turn; one that joins a running turn opens none."""
-    starts, running = [], False
-    for n, event in enumerate(events):
-        match event.fact.type:
-            case "session_init" | "turn_finished":
-                running = False
-            case "user_message":
-                if not running:
-                    starts.append(n)
-                running = True
-            case "agent_message":
-                running = True
-    return starts

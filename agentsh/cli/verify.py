@@ -68,6 +68,8 @@ def _as_json(place: Place, found: Finding) -> dict[str, Any]:
         "damages": [damage._asdict() for damage in found.damages],
         "remarks": list(found.remarks),
         "torn_bytes": found.torn_bytes,
+        "checkpoints": found.checkpoints,
+        "useless_checkpoints": list(found.useless),
         "problem": found.problem,
         "newer": found.newer,
         "pid": found.holder.pid if found.holder else None,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from agentsh.context.messages import kept
 from agentsh.context.state import (
     AgentItem,
     CallState,
@@ -20,6 +21,10 @@ LOST_REPLY = turn.AgentMessage(
     cost_usd=None,
 )  # fmt: skip
 
+FOLD_VERSION = 1
+"""Grows when the same events fold to another state of the same shape: checkpoints of before are passed over then."""
+KEPT_DAMAGES = 1_000
+"""Places of the log that are known to have been told of; `agentsh verify` tells of any number."""
 KEPT_OUTPUTS = 8
 """Newest partial_output facts that are kept for a call: each is at most 4,000 bytes, a result shows 10,000."""
 
@@ -39,6 +44,22 @@ def apply(state: SessionState, event: Event) -> None:
     state.last_seq = max(state.last_seq, event.seq)
     if not isinstance(event.fact, Opaque):
         HANDLERS[event.fact.type](state, event, event.fact)
+
+
+def needed_from(state: SessionState) -> int:
+    """Return the first event whose item of the conversation may be asked for again.
+
+    Whatever can take the start of the context back (the undo of the newest compaction) lowers it here.
+    """
+    return state.context_from
+
+
+def trim(state: SessionState) -> None:
+    """Forget what no request can hold any more, so that the state grows with the context and not with the log.
+
+    To be called by the handler of every event that moves the start of the context on.
+    """
+    state.talk[:] = kept(state.talk, needed_from(state))
 
 
 def _nothing(state: SessionState, event: Event, fact: Any) -> None:
@@ -103,6 +124,7 @@ def _built(state: SessionState, event: Event, fact: turn.ContextBuilt) -> None:
     state.partial.clear()
     if fact.cut is not None:
         state.context_from = fact.cut.from_seq
+        trim(state)
     if state.turn is not None:
         state.turn.steps += 1
 
@@ -154,11 +176,13 @@ def _output(state: SessionState, event: Event, fact: tool.PartialOutput) -> None
 
 
 def _recovered(state: SessionState, event: Event, fact: session.Recovered) -> None:
+    told: list[str] = []
     for damage in fact.damages:
         if isinstance(damage, dict):  # its place has another name once a rescue has taken the lines around it along
-            state.known_damages |= {str(damage.get("where")), f"after {damage.get('after_seq')}"}
+            told += [str(damage.get("where")), f"after {damage.get('after_seq')}"]
     if (fact.damages_total or 0) > len(fact.damages):
-        state.known_damages.add(f"before {event.seq}")
+        told.append(f"before {event.seq}")
+    state.known_damages.update(told[: max(KEPT_DAMAGES - len(state.known_damages), 0)])
 
 
 def _started(state: SessionState, event: Event, fact: tool.ToolStarted) -> None:

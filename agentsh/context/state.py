@@ -73,7 +73,7 @@ class Totals:
 
 @dataclass(slots=True)
 class SessionState:
-    """See the module. talk: the conversation in order of seq. queue: texts that wait, by seq.
+    """See the module. talk: the conversation by seq, as far as `fold.trim` leaves it. queue: texts that wait, by seq.
 
     calls: open calls by the seq of their tool_call. partial: text of a reply that has no agent_message yet.
     grants: what the user allowed for the session. questions: asked and not answered: the call, and what is granted.

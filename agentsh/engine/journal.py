@@ -1,7 +1,8 @@
 """The only writer of a session. Its order is fixed: append, (sync,) fold, publish."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from agentsh.base.clock import Clock, timestamp
 from agentsh.base.errors import LogWriteFailed
@@ -15,6 +16,7 @@ from agentsh.events.signals import DiskNearlyFull, SavingStopped, Signal
 from agentsh.log.store import OpenLog
 
 Maker = Callable[[SessionState], Sequence[NewFact]]
+_T = TypeVar("_T")
 
 
 class Journal:
@@ -22,10 +24,12 @@ class Journal:
 
     What is folded and published is the record as read back, so that a live session and its replay cannot differ.
     The order is held while a durable fact is synced: what is recorded meanwhile waits for a few milliseconds.
+    written_bytes: of all lines so far.
     """
 
     def __init__(self, log: OpenLog, state: SessionState, bus: Bus, clock: Clock) -> None:
         self.state = state
+        self.written_bytes = 0
         self._log = log
         self._bus = bus
         self._clock = clock
@@ -93,6 +97,7 @@ class Journal:
         finally:  # written is written, whatever the sync says: the state must not differ from the log
             for event in events:
                 apply(self.state, event)
+                self.written_bytes += len(event.raw)
                 self._bus.publish(event)
         return events
 
@@ -104,6 +109,15 @@ class Journal:
         """
         async with self._order:
             await self._write_held()
+
+    async def between(self, begin: Callable[[SessionState], Awaitable[_T]]) -> _T:
+        """Call `begin` with a state in which nothing is on its way into the log; wait for what it returns after that.
+
+        What is recorded meanwhile does not wait.
+        """
+        async with self._order:
+            going_on = begin(self.state)
+        return await going_on
 
     async def durable(self, seq: int) -> None:
         """Return once everything up to `seq` would survive a power cut."""

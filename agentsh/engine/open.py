@@ -1,15 +1,16 @@
 """The first facts of a session and of each later opening."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from agentsh.context.fold import fold
+from agentsh.context.fold import KEPT_DAMAGES, apply
 from agentsh.context.repairs import repairs
 from agentsh.context.state import SessionState
+from agentsh.context.state_codec import decode_state
 from agentsh.engine.journal import Journal
 from agentsh.events.base import Text
 from agentsh.events.codec import decode
-from agentsh.events.event import Event, NewFact
+from agentsh.events.event import NewFact
 from agentsh.events.session import EnvironmentChanged, Note, Opened, Recovered, SessionInit
 from agentsh.events.tool import ToolResult
 from agentsh.log.store import Damage, Recovery
@@ -34,10 +35,27 @@ async def begin(journal: Journal, init: SessionInit, environment: EnvironmentCha
     await journal.record_all([NewFact(init), NewFact(environment)], durable=True)
 
 
-def past(opened: OpenedLog) -> tuple[list[Event], SessionState]:
-    """Return the events of a log that was opened, and the state they fold to."""
-    events = [decode(record) for record in opened.records]
-    return events, fold(events)
+@dataclass(frozen=True, slots=True)
+class Refolded:
+    """What a log was folded to. events, size: the records that had to be folded for it, and their bytes."""
+
+    state: SessionState
+    events: int
+    size: int
+
+
+def refold(opened: OpenedLog) -> Refolded:
+    """Return what a log that was opened folds to: its checkpoint, where it has one, and the records behind that.
+
+    Raises:
+        ValueError: the checkpoint was made by other code; the log is to be opened without it.
+    """
+    state = decode_state(opened.folded.state) if opened.folded is not None else SessionState()
+    events = size = 0
+    for record in opened.records:
+        apply(state, decode(record))
+        events, size = events + 1, size + len(record.raw)
+    return Refolded(state, events, size)
 
 
 async def renew_environment(journal: Journal, texts: Texts, make: Callable[[], EnvironmentChanged]) -> bool:
@@ -62,26 +80,48 @@ async def reopen(journal: Journal, recovery: Recovery, writer: Writer) -> None:
     opened = Opened(epoch=journal.state.epoch + 1, version=writer.version, host=writer.host, pid=writer.pid)
     closing = repairs(journal.state, lost_after=recovery.lost_after(journal.state.last_seq))
     facts = [NewFact(opened)]
-    # Damage in the middle stays where it is and is found at every opening: it is told once. What was an unsynced
-    # write then would look like rot now, because later lines say that all before them was synced.
-    new = [d for d in recovery.damages if not d.harmless and not _was_told(d, journal.state.known_damages)]
+    new = untold(journal.state, recovery.damages)
     if recovery.cut_bytes or recovery.newline_added or recovery.quarantined or new or closing:
-        fact = Recovered(
-            cut_bytes=recovery.cut_bytes,
-            quarantined=recovery.quarantined,
-            damages=tuple(damage._asdict() for damage in new[:MAX_DAMAGES]),
-            calls=sum(isinstance(r.fact, ToolResult) for r in closing),
-            turn=journal.state.turn is not None,
+        fact = _recovered(new).model_copy(
+            update={
+                "cut_bytes": recovery.cut_bytes,
+                "quarantined": recovery.quarantined,
+                "calls": sum(isinstance(r.fact, ToolResult) for r in closing),
+                "turn": journal.state.turn is not None,
+            }
         )
         if recovery.newline_added:
             fact = fact.model_copy(update={"newline_added": True})
-        if len(new) > MAX_DAMAGES:
-            fact = fact.model_copy(update={"damages_total": len(new)})
         facts.append(NewFact(fact, within=0))
     await journal.record_all([*facts, *closing], durable=True)
+
+
+def untold(state: SessionState, damages: Sequence[Damage]) -> list[Damage]:
+    """Return the damages that cost something and were not told of: what stays where it is is found at every opening.
+
+    What was an unsynced write when it was told would look like rot now, because later lines say that all before them
+    was synced. None once a session knows of so many that it does not remember more.
+    """
+    known = state.known_damages
+    if len(known) >= KEPT_DAMAGES:
+        return []
+    return [d for d in damages if not d.harmless and not _was_told(d, known)]
 
 
 def _was_told(damage: Damage, known: set[str]) -> bool:
     if damage.where in known or f"after {damage.after_seq}" in known:
         return True
     return any(damage.after_seq < int(k.removeprefix("before ")) for k in known if k.startswith("before "))
+
+
+async def tell(journal: Journal, damages: Sequence[Damage]) -> None:
+    """Record what was found in the part of the log that a checkpoint had spared the opening, if it is new."""
+    new = untold(journal.state, damages)
+    if new:
+        await journal.record(_recovered(new), durable=True)
+
+
+def _recovered(damages: Sequence[Damage]) -> Recovered:
+    told = tuple(damage._asdict() for damage in damages[:MAX_DAMAGES])
+    fact = Recovered(cut_bytes=0, quarantined=(), damages=told, calls=0, turn=False)
+    return fact.model_copy(update={"damages_total": len(damages)}) if len(damages) > MAX_DAMAGES else fact

@@ -11,8 +11,10 @@ from agentsh.context.repairs import repairs
 from agentsh.context.state import SessionState
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
+from agentsh.engine.open import Refolded
 from agentsh.engine.step import ModelStep, StepSettings
 from agentsh.engine.turn import Turn, TurnOutcome
+from agentsh.engine.upkeep import Upkeep
 from agentsh.events.event import NewFact
 from agentsh.events.session import Mode, ModeChanged, ModelChanged, Renamed, Tagged
 from agentsh.events.turn import Attachment, TextQueued, TextWithdrawn
@@ -32,7 +34,10 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a session is made of; put together by the composition root. choose: a model by name, for `set_model`."""
+    """What a session is made of; put together by the composition root. choose: a model by name, for `set_model`.
+
+    upkeep: None where nothing is kept beside the log.
+    """
 
     log: OpenLog
     journal: Journal
@@ -41,6 +46,7 @@ class Parts:
     gate: Gate
     model: Model
     choose: Callable[[str], Chosen]
+    upkeep: Upkeep | None = None
 
 
 class Session:
@@ -58,6 +64,11 @@ class Session:
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self.close()
+
+    async def opened(self, folded: Refolded) -> None:
+        """Begin what goes on beside the turns of a session that was opened again."""
+        if self._parts.upkeep is not None:
+            await self._parts.upkeep.opened(folded)
 
     @property
     def state(self) -> SessionState:
@@ -94,6 +105,8 @@ class Session:
             return await self._parts.turn.run(text, attachments, cause)
         finally:
             self._idle.set()
+            if self._parts.upkeep is not None:
+                await self._parts.upkeep.turn_ended()
             await self._parts.log.turn_ended()
 
     async def queue(self, text: str, *, steer: bool) -> int:
@@ -155,4 +168,6 @@ class Session:
         async with contextlib.AsyncExitStack() as stack:  # each is closed, whatever the others say
             stack.push_async_callback(self._parts.log.close)
             stack.push_async_callback(self._model.close)
+            if self._parts.upkeep is not None:
+                stack.push_async_callback(self._parts.upkeep.close)
             await self._journal.settled()

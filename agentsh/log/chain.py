@@ -54,6 +54,15 @@ class Segment(NamedTuple):
         return f"{self.ordinal:06}:{offset}"
 
 
+class Anchor(NamedTuple):
+    """A line of the log. offset: where it *begins* in the content of its segment. crc: its eight hex digits."""
+
+    seq: int
+    ordinal: int
+    offset: int
+    crc: str
+
+
 def scans(files: FileSystem, segment: Segment) -> Iterator[SegmentScan]:
     """Yield a scan for each part of a segment that can be read: one of a plain one, one for each frame of a sealed.
 
@@ -118,6 +127,22 @@ class LogScan:
         segments = tuple(self.segments)
         for segment in segments[self._pass_over(segments, after_seq) :]:
             yield from self._segment(segment, after_seq)
+        yield from self._end()
+
+    def entries_from(self, anchor: Anchor) -> Iterator[Entry]:
+        """Yield the record at `anchor`, which must stand there, and every one behind it, as `entries` does.
+
+        All up to it is taken for durable, as whoever names an anchor has synced it. Nothing is said about damage
+        before it, nor about its segment's header.
+        """
+        self.last_seq, self.durable_seq = anchor.seq - 1, anchor.seq
+        for segment in tuple(self.segments):
+            if segment.ordinal >= anchor.ordinal:
+                at = anchor.offset if segment.ordinal == anchor.ordinal else None
+                yield from self._segment(segment, anchor.seq - 1, at)
+        yield from self._end()
+
+    def _end(self) -> Iterator[Entry]:
         yield from self._release(all_of_them=True)
         self.damages = [d._replace(rot=self._was_synced(d)) for d in self.damages]
 
@@ -144,11 +169,14 @@ class LogScan:
     def _was_synced(self, damage: Damage) -> bool:
         return not damage.harmless and damage.kind not in _NOTHING_LOST and damage.after_seq < self.durable_seq
 
-    def _segment(self, segment: Segment, after_seq: int) -> Iterator[Entry]:
+    def _segment(self, segment: Segment, after_seq: int, start: int | None = None) -> Iterator[Entry]:
         head = segment.head
+        if start is not None:
+            head = head._replace(start=start, ended=True, flaws=())
         for flaw in head.flaws:
             self._report(segment, flaw)
-        if head.header is not None and head.header.session != self.session and not segment.inherited:
+        foreign = head.header is not None and head.header.session != self.session and not segment.inherited
+        if foreign and start is None:
             self._report(segment, Flaw(0, 0, "session", 0))
         if segment.sealed is None:
             scan = SegmentScan(head, chunks(self._files, segment.fd, head.start, segment.limit))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
-from agentsh.log.chain import Segment
+from agentsh.log.chain import Anchor, Segment
 from agentsh.log.files import CREATE, READ, FileSystem, make_dirs, write_all
 from agentsh.log.frame import CRC_TAIL, crc_fits, dump_json, with_crc
 from agentsh.log.seekable import MAX_FRAME_BYTES, Packer, Unpacker
@@ -25,15 +25,6 @@ KEEP = 3
 FORMAT = "agentsh-ckpt/1"
 
 _NAME = re.compile(r"([0-9]{12,18})\.ckpt\.zst")
-
-
-class Anchor(NamedTuple):
-    """A line of the log. offset: where it *begins* in the content of its segment. crc: its eight hex digits."""
-
-    seq: int
-    ordinal: int
-    offset: int
-    crc: str
 
 
 class Checkpoint(NamedTuple):
@@ -95,8 +86,14 @@ def write_checkpoint(files: FileSystem, directory: str, checkpoint: Checkpoint, 
 
 def read_checkpoint(files: FileSystem, directory: str, seq: int) -> Checkpoint | None:
     """Return a checkpoint as it was written, or None where it is missing or damaged; says nothing about the log."""
+    found = read_packed(files, os.path.join(directory, DIRECTORY, checkpoint_name(seq)))
+    return found if found is not None and found.anchor.seq == seq else None
+
+
+def read_packed(files: FileSystem, path: str) -> Checkpoint | None:
+    """Return the checkpoint in a file, or None where it is missing or damaged."""
     try:
-        fd = files.open(os.path.join(directory, DIRECTORY, checkpoint_name(seq)), READ)
+        fd = files.open(path, READ)
     except OSError:
         return None
     try:
@@ -105,8 +102,7 @@ def read_checkpoint(files: FileSystem, directory: str, seq: int) -> Checkpoint |
         return None
     finally:
         files.close(fd)
-    found = unpack(packed)
-    return found if found is not None and found.anchor.seq == seq else None
+    return unpack(packed)
 
 
 def newest_valid(

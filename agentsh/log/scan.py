@@ -233,6 +233,11 @@ def _entry(line: bytes, offset: int) -> Entry | None:
     return (seq, line[:-1], crc, offset) if good and type(seq) is int and 0 < seq < 1 << 62 else None
 
 
+def entry_of(line: bytes, salt: int, offset: int) -> Entry | None:
+    """Return the entry on one whole line (LF included), or None where it does not hold; nothing is mended."""
+    return _entry(line, offset) if crc_fits(line, salt) else None
+
+
 def peek(text: bytes) -> tuple[bytes, int]:
     """Return (type as written, dur) of a line that holds, undecoded; (b"", 0) where they stand elsewhere."""
     m = _ENVELOPE.match(text)

@@ -1,6 +1,6 @@
 """The storage contract: what every place that keeps logs and blobs promises. Stores never see an event type."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -125,6 +125,22 @@ class OpenLog(Protocol):
         """
         ...
 
+    def checkpoint(self, state: bytes, *, reducer: str, keep: int) -> Awaitable[str | None]:
+        """Save what all records up to now were folded to, so that the next `open` need not read them.
+
+        Called while no append is under way: which record is the last is noted before this returns. What it returns
+        is awaited for the rest: all up to there is made durable, the state is written, those beyond the `keep`
+        newest go. Returns its name, or None where it was not to be; nobody loses anything by that.
+        """
+        ...
+
+    async def verify_skipped(self) -> Sequence[Damage]:
+        """Read at leisure what a checkpoint spared `open`, and return the places that do not read.
+
+        Ends early, with nothing, where the log is closed meanwhile; what was read is remembered for the next time.
+        """
+        ...
+
     async def turn_ended(self) -> None:
         """Take note of a good moment for housekeeping, such as closing and sealing a segment. Returns at once.
 
@@ -142,12 +158,24 @@ class OpenLog(Protocol):
         ...
 
 
+class Folded(NamedTuple):
+    """A state that somebody saved: everything up to `upto_seq`, as bytes that only its reducer understands."""
+
+    upto_seq: int
+    state: bytes
+
+
 class Opened(NamedTuple):
-    """What `EventStore.open` returns: the log, the records that read, and what was repaired."""
+    """What `EventStore.open` returns: the log, the records that read, and what was repaired.
+
+    folded: what stands for all records up to its seq; `records` are those behind it. None: they are all there are.
+    records: read anew at each use where there are many; to be used before anything is appended.
+    """
 
     log: OpenLog
     records: Sequence[Record]
     recovery: Recovery
+    folded: Folded | None = None
 
 
 class EventStore(Protocol):
@@ -167,8 +195,10 @@ class EventStore(Protocol):
         """
         ...
 
-    async def open(self, session: str) -> Opened:
-        """Take the lease, recover the tail, and read the log.
+    async def open(self, session: str, *, reducer: str | None = None) -> Opened:
+        """Take the lease, recover the tail, and read the log: from the newest checkpoint on that the log confirms.
+
+        reducer: what folds today; checkpoints of another are passed over. None takes no checkpoint.
 
         Raises:
             SessionMissing: no such session; nothing was created.
@@ -181,6 +211,15 @@ class EventStore(Protocol):
         """Yield the records beyond `after_seq` in order, without a lease and without changing a byte.
 
         Blocks: call it off the event loop. Damaged places are skipped; `damages` names them.
+
+        Raises:
+            SessionMissing: no such session.
+            SessionReadOnly: the place cannot be read at all.
+        """
+        ...
+
+    def newest(self, session: str) -> Iterator[Record]:
+        """Yield the records from the last one back, as far as they read. Blocks, takes no lease, changes no byte.
 
         Raises:
             SessionMissing: no such session.

@@ -10,13 +10,15 @@ from contextlib import suppress
 from typing import Literal
 
 from agentsh.base.errors import LogWriteFailed, SessionHeld
-from agentsh.log.files import FileSystem
+from agentsh.log.chain import Anchor
+from agentsh.log.files import READ, FileSystem
 from agentsh.log.frame import decode_event, encode_event
 from agentsh.log.record import Draft, Record
 from agentsh.log.recover import OpenSegment
 from agentsh.log.reserve import NO_ROOM, RESERVE_BYTES, Reserve
 from agentsh.log.roll import roll, take_back
-from agentsh.log.segment import close_segment, name_rescue, new_header, write_rescue
+from agentsh.log.scan import entry_of
+from agentsh.log.segment import OPEN_NAME, close_segment, name_rescue, new_header, write_rescue
 from agentsh.log.spill import MAX_LINE_BYTES, spill
 from agentsh.log.store import BlobStore
 from agentsh.log.sync import GroupSync
@@ -116,6 +118,38 @@ class Appender:
             return self._files.free(self._directory)
         except OSError:
             return None
+
+    def anchor(self) -> Anchor | None:
+        """Return the place of the last record, or None where the open segment holds none that reads."""
+        files, path = self._files, os.path.join(self._directory, OPEN_NAME)
+        with self._io:
+            segment, size, last = self._segment, self._size, self._last_seq
+            if last < segment.first_seq:
+                return None
+            start = max(size - MAX_LINE_BYTES, 0)
+            try:
+                fd = files.open(path, READ)
+                try:
+                    data = files.read(fd, size - start, start)
+                finally:
+                    files.close(fd)
+            except OSError:
+                return None
+        line = data[data.rfind(b"\n", 0, -1) + 1 :]
+        entry = entry_of(line, segment.salt, size - len(line)) if len(data) == size - start else None
+        if entry is None or entry[0] != last:
+            return None
+        return Anchor(last, segment.ordinal, entry[3], f"{entry[2]:08x}")
+
+    def settle(self) -> None:
+        """Make what is written durable with durability `none` too, where nothing else does.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        if not self._keep:
+            with self._flushing:
+                self._files.sync(self._segment.fd)
 
     def roll(self, min_bytes: int = 0) -> bool:
         """Close the open segment, if it has a record and `min_bytes`, and go on in a new one; return whether it was.

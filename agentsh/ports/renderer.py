@@ -25,6 +25,10 @@ class Renderer(Protocol):
 class LiveRenderer(Renderer, Protocol):
     """One that shares a terminal with a prompt: it can step aside, and moves while nothing is said."""
 
+    def remark(self, text: str) -> None:
+        """Write a line that is no fact: what is not shown."""
+        ...
+
     def suspend(self) -> None:
         """Leave the bottom of the terminal to somebody else; facts wait until `resume`. Idempotent."""
         ...

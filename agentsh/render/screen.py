@@ -106,6 +106,11 @@ class ScreenRenderer:
         self._draw(force=True)
         self._flush()
 
+    def remark(self, text: str) -> None:
+        """Write a line that is no fact: what is not shown here."""
+        self._put("note", self._page().line(text))
+        self._flush()
+
     def signal(self, signal: Signal) -> None:
         """Preview. Finished blocks of a streaming reply are printed for good."""
         printed = False

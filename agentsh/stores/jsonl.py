@@ -2,38 +2,41 @@
 
 import errno
 import os
-from array import array
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Awaitable, Iterator, Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 from agentsh import __version__
 from agentsh.base.errors import (
     AgentshError,
-    LogTooNew,
     LogWriteFailed,
     SessionExists,
     SessionHeld,
     SessionMissing,
     SessionReadOnly,
 )
-from agentsh.log.chain import LogScan
+from agentsh.log.back import newest_first
+from agentsh.log.chain import Anchor, LogScan
+from agentsh.log.checkpoint import Checkpoint, write_checkpoint
 from agentsh.log.files import FileSystem, RealFiles, make_dirs
 from agentsh.log.lease import LOCK_NAME, Lease, holder_of, take
+from agentsh.log.opening import open_log
 from agentsh.log.record import Draft, Record
-from agentsh.log.recover import OpenSegment, recover
+from agentsh.log.recover import OpenSegment
 from agentsh.log.reserve import MIN_FREE_BYTES, RESERVE_BYTES
 from agentsh.log.roll import SEGMENT_BYTES
 from agentsh.log.scan import peek, to_record
 from agentsh.log.seal import MIN_BYTES
 from agentsh.log.sealer import Sealer
 from agentsh.log.segment import OPEN_NAME, begin_segment, discard, new_header
-from agentsh.log.store import BlobStore, Capabilities, Damage, Holder, Opened, OpenLog, Recovery
+from agentsh.log.skipped import skipped_damages
+from agentsh.log.store import BlobStore, Capabilities, Damage, Folded, Holder, Opened, OpenLog, Recovery
 from agentsh.log.writer import Appender, Durability
 from agentsh.stores.worker import Worker, outcome
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
-_NEWER_HINT = "update agentsh to continue it; `agentsh replay` may still show it"
 
 
 class JsonlStore:
@@ -77,15 +80,19 @@ class JsonlStore:
             raise
         return self._log(session, parts, worker)
 
-    async def open(self, session: str) -> Opened:
+    async def open(self, session: str, *, reducer: str | None = None) -> Opened:
         """Take the lease, recover the tail, and read the log. The records are decoded as they are asked for."""
         worker = Worker(session)
         try:
-            parts = await worker.run(lambda: self._open(session), _Parts.close)
+            parts = await worker.run(lambda: self._open(session, reducer), _Parts.close)
         except BaseException:
             worker.stop()
             raise
-        return Opened(self._log(session, parts, worker), Lines(parts.lines), parts.recovery)
+        return Opened(self._log(session, parts, worker), parts.records, parts.recovery, parts.folded)
+
+    def _log(self, session: str, parts: "_Parts", worker: Worker) -> "_JsonlLog":
+        place = self._files, os.path.join(self._root, session), session
+        return _JsonlLog(place, parts, worker, self._segment_bytes, self._min_free_bytes)
 
     def read(self, session: str, *, after_seq: int = 0) -> Iterator[Record]:
         """Yield the records beyond `after_seq` in order."""
@@ -94,6 +101,10 @@ class JsonlStore:
     def lines(self, session: str, *, after_seq: int = 0) -> Iterator[tuple[int, bytes, bytes]]:
         """Yield (seq, type as written, raw line) beyond `after_seq`, checked but not decoded: for summaries."""
         return ((seq, peek(raw)[0], raw) for seq, raw in _until_the_end(self._scan(session), after_seq))
+
+    def newest(self, session: str) -> Iterator[Record]:
+        """Yield the records from the last one back, as far as they read."""
+        return map(to_record, _back(self._files, self._scan(session)))
 
     def damages(self, session: str) -> Sequence[Damage]:
         """Return the places that do not read, a torn end among them unless somebody is writing it."""
@@ -173,7 +184,7 @@ class JsonlStore:
                 self._remove(directory)
             _release(lease)
             raise LogWriteFailed(f"cannot create session {session}: {error.strerror or error}") from error
-        return _Parts(self._appender(session, segment, by, 0, 0, ()), self._sealer(session), lease, [], Recovery())
+        return _Parts(self._appender(session, segment, by, 0, 0, ()), self._sealer(session), lease)
 
     def _remove(self, directory: str) -> None:
         """Take a session that could not be created out of the list again, while its lease is held."""
@@ -184,12 +195,12 @@ class JsonlStore:
         except OSError:
             return
 
-    def _open(self, session: str) -> "_Parts":
+    def _open(self, session: str, reducer: str | None) -> "_Parts":
         directory = self._existing(session)
         lease: Lease | None = None
         try:
             lease = take(self._files, directory, session)
-            return self._recovered(session, directory, lease)
+            return self._recovered(session, directory, lease, reducer)
         except AgentshError:
             _release(lease)
             raise
@@ -201,34 +212,15 @@ class JsonlStore:
                 raise SessionMissing(f"no session {session}") from error
             raise LogWriteFailed(f"cannot open session {session}: {error.strerror or error}") from error
 
-    def _recovered(self, session: str, directory: str, lease: Lease) -> "_Parts":
-        scan, by = LogScan(self._files, directory, session), f"agentsh {__version__}"
-        seqs, lines = array("q"), []
-        try:
-            if scan.newer:
-                raise LogTooNew(f"session {session} is in the newer format {scan.newer[:40]}", hint=_NEWER_HINT)
-            for entry in scan.entries():
-                seqs.append(entry[0])
-                lines.append(entry[1] + b"\n")
-            if scan.conflict:
-                raise SessionReadOnly(
-                    f"two programs have written session {session} at once; both are kept",
-                    hint=f"agentsh repair {session}",
-                )
-            first = len(seqs)
-            while first and seqs[first - 1] > scan.durable_seq and self.capabilities.durable:
-                first -= 1
-            unsynced = list(zip(seqs[first:], lines[first:], strict=True))
-            segment, recovery = recover(self._files, directory, session, scan, by, unsynced)
-        finally:
-            scan.close()
-        appender = self._appender(session, segment, by, scan.last_seq, scan.durable_seq, unsynced)
+    def _recovered(self, session: str, directory: str, lease: Lease, reducer: str | None) -> "_Parts":
+        by = f"agentsh {__version__}"
+        found = open_log(
+            self._files, directory, session, by=by, reducer=reducer, durable=self.capabilities.durable
+        )  # fmt: skip
+        appender = self._appender(session, found.segment, by, found.last_seq, found.durable_seq, found.unsynced)
         sealer = self._sealer(session)
-        sealer.wake(segment.ordinal)
-        return _Parts(appender, sealer, lease, lines, recovery)
-
-    def _log(self, session: str, parts: "_Parts", worker: Worker) -> "_JsonlLog":
-        return _JsonlLog(session, parts, worker, self._segment_bytes, self._min_free_bytes)
+        sealer.wake(found.segment.ordinal)
+        return _Parts(appender, sealer, lease, found.records, found.recovery, found.folded)
 
     def _sealer(self, session: str) -> Sealer:
         least = min(MIN_BYTES, self._segment_bytes)
@@ -250,32 +242,13 @@ class JsonlStore:
         )  # fmt: skip
 
 
-class Lines(Sequence[Record]):
-    """Checked lines as records, each decoded when it is asked for: an old log costs what is looked at."""
-
-    def __init__(self, lines: Sequence[bytes]) -> None:
-        self._lines = lines
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    def __iter__(self) -> Iterator[Record]:
-        return map(to_record, self._lines)
-
-    @overload
-    def __getitem__(self, at: int) -> Record: ...
-    @overload
-    def __getitem__(self, at: slice) -> "Lines": ...
-    def __getitem__(self, at: int | slice) -> "Record | Lines":
-        return Lines(self._lines[at]) if isinstance(at, slice) else to_record(self._lines[at])
-
-
 class _Parts(NamedTuple):
     appender: Appender
     sealer: Sealer
     lease: Lease
-    lines: list[bytes]
-    recovery: Recovery
+    records: Sequence[Record] = ()
+    recovery: Recovery = Recovery()
+    folded: Folded | None = None
 
     def close(self) -> None:
         try:
@@ -292,13 +265,19 @@ class _Parts(NamedTuple):
 class _JsonlLog:
     """An open log: what blocks runs on its worker."""
 
-    def __init__(self, session: str, parts: _Parts, worker: Worker, segment_bytes: int, min_free_bytes: int) -> None:
-        self.session = session
+    def __init__(
+        self, place: tuple[FileSystem, str, str], parts: _Parts, worker: Worker, segment_bytes: int, min_free: int
+    ) -> None:
+        self._files, self._directory, self.session = place
         self._segment_bytes = segment_bytes
-        self._min_free_bytes = min_free_bytes
+        self._min_free_bytes = min_free
         self._appender = parts.appender
-        self._parts: _Parts | None = parts._replace(lines=[])
+        self._skipped = parts.folded is not None
+        self._parts: _Parts | None = parts._replace(records=(), folded=None)
         self._worker = worker
+        self._house = Worker(f"{self.session} checkpoint")  # syncs files of its own; an append never waits for it
+        self._reader = Worker(f"{self.session} verify")
+        self._closing = threading.Event()
 
     @property
     def last_seq(self) -> int:
@@ -316,6 +295,35 @@ class _JsonlLog:
     async def wait_durable(self, seq: int) -> None:
         await outcome(self._appender.wait_durable(seq))
 
+    def checkpoint(self, state: bytes, *, reducer: str, keep: int) -> Awaitable[str | None]:
+        place = self._worker.submit(self._appender.anchor)  # before whatever is appended next
+        return self._checkpoint(place, reducer, state, keep)
+
+    async def _checkpoint(self, place: "Future[Anchor | None]", reducer: str, state: bytes, keep: int) -> str | None:
+        anchor = await outcome(place)
+        if anchor is None or self._parts is None:
+            return None
+        checkpoint = Checkpoint(anchor, self.session, reducer, state)
+        try:
+            await self.wait_durable(anchor.seq)
+            return await self._house.run(lambda: self._save(checkpoint, keep))
+        except (OSError, LogWriteFailed):  # who waits for the sync of an event is told; a checkpoint nobody needs
+            return None
+
+    def _save(self, checkpoint: Checkpoint, keep: int) -> str:
+        self._appender.settle()
+        return write_checkpoint(self._files, self._directory, checkpoint, keep=keep)
+
+    async def verify_skipped(self) -> Sequence[Damage]:
+        if not self._skipped or self._parts is None:
+            return ()
+        try:
+            return await self._reader.run(
+                lambda: skipped_damages(self._files, self._directory, self.session, self._closing)
+            )
+        except OSError:  # `agentsh verify` says why it cannot be read
+            return ()
+
     async def turn_ended(self) -> None:
         if self._parts is not None:
             parts, size = self._parts, self._segment_bytes
@@ -330,10 +338,16 @@ class _JsonlLog:
     async def close(self) -> None:
         if self._parts is not None:
             parts, self._parts = self._parts, None
+            self._closing.set()
             try:
-                await self._worker.run(parts.close)
+                for busy in (self._house, self._reader):  # they end before somebody else can get the lease
+                    await busy.run(lambda: None)
+                    busy.stop()
             finally:
-                self._worker.stop()
+                try:
+                    await self._worker.run(parts.close)
+                finally:
+                    self._worker.stop()
 
 
 def _until_the_end(scan: LogScan, after_seq: int) -> Iterator[tuple[int, bytes]]:
@@ -341,6 +355,15 @@ def _until_the_end(scan: LogScan, after_seq: int) -> Iterator[tuple[int, bytes]]
         for seq, text, _, _ in scan.entries(after_seq):
             if seq > after_seq:
                 yield seq, text + b"\n"
+    except OSError as error:
+        raise _unreadable(scan.session, error) from error
+    finally:
+        scan.close()
+
+
+def _back(files: FileSystem, scan: LogScan) -> Iterator[bytes]:
+    try:
+        yield from newest_first(files, scan)
     except OSError as error:
         raise _unreadable(scan.session, error) from error
     finally:

@@ -4,14 +4,14 @@ import asyncio
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from agentsh.base.errors import BlobMissing, LogWriteFailed, SessionExists, SessionHeld, SessionMissing
 from agentsh.log.frame import decode_event, encode_event, encode_header
 from agentsh.log.record import Draft, Record
 from agentsh.log.spill import spill
-from agentsh.log.store import BlobStore, Capabilities, Damage, Holder, Opened, OpenLog, Recovery
+from agentsh.log.store import BlobStore, Capabilities, Damage, Folded, Holder, Opened, OpenLog, Recovery
 
 
 class MemoryBlobs:
@@ -39,12 +39,16 @@ class MemoryBlobs:
 
 
 class _Kept:
-    """What a session has, whoever has it open. lease: the one handle that may append, or None."""
+    """What a session has, whoever has it open. lease: the one handle that may append, or None.
+
+    folded: the checkpoints, oldest first, each with its reducer.
+    """
 
     def __init__(self, salt: int) -> None:
         self.salt = salt
         self.records: list[Record] = []
         self.lease: _MemoryLog | None = None
+        self.folded: list[tuple[str, Folded]] = []
 
 
 class _MemoryLog:
@@ -77,6 +81,19 @@ class _MemoryLog:
     async def wait_durable(self, seq: int) -> None:
         await asyncio.sleep(0)
 
+    def checkpoint(self, state: bytes, *, reducer: str, keep: int) -> Awaitable[str | None]:
+        return self._checkpoint(reducer, Folded(self.last_seq, state), keep)
+
+    async def _checkpoint(self, reducer: str, folded: Folded, keep: int) -> str | None:
+        await asyncio.sleep(0)
+        if self._kept.lease is not self or not folded.upto_seq:
+            return None
+        self._kept.folded = [*self._kept.folded, (reducer, folded)][-keep:]
+        return f"{folded.upto_seq:012}"
+
+    async def verify_skipped(self) -> Sequence[Damage]:
+        return ()
+
     async def turn_ended(self) -> None:
         return
 
@@ -102,6 +119,7 @@ class MemoryStore:
         store, kept = MemoryStore(self.blobs), self._log(session)
         store._logs[session] = _Kept(kept.salt)
         store._logs[session].records = kept.records[:keep]
+        store._logs[session].folded = list(kept.folded)
         return store
 
     async def create(self, session: str, *, by: str) -> OpenLog:
@@ -114,16 +132,24 @@ class MemoryStore:
         kept = self._logs[session] = _Kept(header.salt)
         return _MemoryLog(session, kept, self.blobs)
 
-    async def open(self, session: str) -> Opened:
-        """Take the lease and hand out the records."""
+    async def open(self, session: str, *, reducer: str | None = None) -> Opened:
+        """Take the lease and hand out the records behind the newest checkpoint that fits."""
         kept = self._log(session)
         if kept.lease is not None:
             raise SessionHeld(f"session {session} is in use", holder=str(self.holder(session)))
-        return Opened(_MemoryLog(session, kept, self.blobs), tuple(kept.records), Recovery())
+        last = kept.records[-1].seq if kept.records else 0
+        fitting = [f for name, f in kept.folded if name == reducer and f.upto_seq <= last]
+        folded = fitting[-1] if fitting else None
+        records = tuple(r for r in kept.records if folded is None or r.seq > folded.upto_seq)
+        return Opened(_MemoryLog(session, kept, self.blobs), records, Recovery(), folded)
 
     def read(self, session: str, *, after_seq: int = 0) -> Iterator[Record]:
         """Yield the records beyond `after_seq`."""
         return (r for r in tuple(self._log(session).records) if r.seq > after_seq)
+
+    def newest(self, session: str) -> Iterator[Record]:
+        """Yield the records from the last one back."""
+        return iter(self._log(session).records[::-1])
 
     def damages(self, session: str) -> Sequence[Damage]:
         """Memory does not rot."""

@@ -20,8 +20,10 @@ from agentsh.log.check import (
     stretches,
     survey,
 )
-from agentsh.log.files import READ, RealFiles
+from agentsh.log.checkpoint import DIRECTORY, checkpoint_name, checkpoint_seqs, is_anchored, read_checkpoint
+from agentsh.log.files import READ, FileSystem, RealFiles
 from agentsh.log.lease import LOCK_NAME, holder_of
+from agentsh.log.pin import pins
 from agentsh.log.store import Damage, Holder
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.marks import Mark, Marks
@@ -40,7 +42,9 @@ class Finding(NamedTuple):
 
     damages: see docs/log-format.md; also `dur`, `chain`, `blob`, `lock`, `unreadable`. remarks: `torn`, `unended`,
     `missing`, `empty`: what the next opening puts right by itself. problem: why nothing could be read, or None.
-    newer: its format where that is not ours. checked_bytes: read in this pass.
+    newer: its format where that is not ours. checked_bytes: read in this pass. checkpoints: how many there are,
+    pinned ones among them. useless: names of those that are damaged or that the log does not confirm; nothing is lost
+    by that.
     """
 
     session: str
@@ -54,6 +58,8 @@ class Finding(NamedTuple):
     holder: Holder | None = None
     problem: str | None = None
     newer: str | None = None
+    checkpoints: int = 0
+    useless: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -161,7 +167,8 @@ class Verifier:
                 return Finding(begun.session, bytes=begun.bytes, holder=holder, problem=error.strerror or str(error))
             self._progress(begun.bytes)
         extra = [*self._blob_damages(executor, begun.blobs), *self._lock_damages(begun.directory)]
-        found = found._replace(damages=(*found.damages, *extra))
+        count, useless = _checkpoints(self._files, begun.directory, begun.session)
+        found = found._replace(damages=(*found.damages, *extra), checkpoints=count, useless=useless)
         if self._marks is not None and (begun.odd or not found.ok):
             self._marks.forget(begun.session)  # so that it is told again
         return found
@@ -283,6 +290,28 @@ def _run(stretch: Stretch) -> Run | None:
 
 def _survey(directory: str, session: str) -> Survey:
     return survey(RealFiles(), directory, session)
+
+
+def _checkpoints(files: FileSystem, directory: str, session: str) -> tuple[int, tuple[str, ...]]:
+    """Return how many checkpoints there are, and the names of those that no opening would take."""
+    seqs, held = checkpoint_seqs(files, directory), pins(files, directory)
+    if not seqs and not held:
+        return 0, ()
+    try:
+        scan = LogScan(files, directory, session)
+    except OSError:
+        return 0, ()
+    useless = []
+    try:
+        for seq in seqs:
+            found = read_checkpoint(files, directory, seq)
+            if found is None or found.session != session or not is_anchored(files, found.anchor, scan.segments):
+                useless.append(f"{DIRECTORY}/{checkpoint_name(seq)}")
+    except OSError:
+        return 0, ()
+    finally:
+        scan.close()
+    return len(seqs) + len(held), tuple(useless)
 
 
 def _chain(directory: str, before: Segment, wanted: str) -> bool:

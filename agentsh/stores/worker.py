@@ -25,6 +25,10 @@ class Worker:
                 future.add_done_callback(lambda f: None if f.exception() else undo(f.result()))
             raise
 
+    def submit(self, job: Callable[[], _T]) -> "Future[_T]":
+        """Have `job` done behind those that wait already, and return what will hold its result."""
+        return self._pool.submit(job)
+
     def start(self, job: Callable[[], object]) -> None:
         """Have `job` done behind those that wait already; nobody hears of its end."""
         self._pool.submit(job)

@@ -1,10 +1,10 @@
 """A log that fails when a test says so."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from agentsh.base.errors import LogWriteFailed
 from agentsh.log.record import Draft, Record
-from agentsh.log.store import OpenLog
+from agentsh.log.store import Damage, OpenLog
 
 
 class FailingLog:
@@ -44,6 +44,14 @@ class FailingLog:
         """Wait."""
         self.before_sync()
         await self._log.wait_durable(seq)
+
+    def checkpoint(self, state: bytes, *, reducer: str, keep: int) -> Awaitable[str | None]:
+        """Pass it on."""
+        return self._log.checkpoint(state, reducer=reducer, keep=keep)
+
+    async def verify_skipped(self) -> Sequence[Damage]:
+        """Pass it on."""
+        return await self._log.verify_skipped()
 
     async def turn_ended(self) -> None:
         """Pass it on."""

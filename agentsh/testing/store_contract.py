@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from agentsh.base.errors import BlobMissing, LogWriteFailed, SessionExists, SessionHeld, SessionMissing
+from agentsh.base.errors import LogWriteFailed, SessionExists, SessionHeld, SessionMissing
 from agentsh.log.record import Draft, Record
 from agentsh.log.spill import MAX_LINE_BYTES
-from agentsh.log.store import BlobStore, EventStore
+from agentsh.log.store import BlobStore, EventStore, Folded
 
 SESSION = "20261129-k3v9qd"
 OTHER = "20261129-k3v9qe"
@@ -211,6 +211,50 @@ class StoreContract:
             assert after.dur == 3
         await log.close()
 
+    async def test_a_checkpoint_stands_for_the_records_before_it(self, store: EventStore) -> None:
+        log = await store.create(SESSION, by=BY)
+        assert await log.checkpoint(b"nothing yet", reducer="r", keep=3) is None
+        await log.append([note(str(n)) for n in range(5)])
+        saved = log.checkpoint(b"five\0\n\xff", reducer="r", keep=3)
+        await log.append([note("6"), note("7")])  # while it is being written
+        assert await saved
+        await log.close()
+        opened = await self.again(store).open(SESSION, reducer="r")
+        assert opened.folded == Folded(5, b"five\0\n\xff")
+        assert ([r.seq for r in opened.records], opened.log.last_seq) == ([6, 7], 7)
+        assert await opened.log.checkpoint(b"seven", reducer="r", keep=3)
+        await opened.log.close()
+        for reducer, folded in (("r", Folded(7, b"seven")), ("of another version", None), (None, None)):
+            opened = await self.again(store).open(SESSION, reducer=reducer)
+            assert opened.folded == folded
+            assert len(opened.records) == (0 if folded else 7)
+            assert list(await opened.log.verify_skipped()) == []
+            await opened.log.close()
+
+    async def test_a_checkpoint_of_a_log_that_is_closed(self, store: EventStore) -> None:
+        log = await store.create(SESSION, by=BY)
+        await log.append([note("one")])
+        saved = asyncio.ensure_future(log.checkpoint(b"one", reducer="r", keep=3))
+        await log.close()
+        await saved  # written or not, but nothing fails
+        opened = await self.again(store).open(SESSION, reducer="r")
+        assert opened.folded in (None, Folded(1, b"one"))
+        await opened.log.close()
+
+    async def test_the_newest_records_come_first(self, store: EventStore) -> None:
+        log = await store.create(SESSION, by=BY)
+        assert list(store.newest(SESSION)) == []
+        records = await log.append([note(str(n)) for n in range(50)])
+        assert list(store.newest(SESSION)) == records[::-1]
+        back = store.newest(SESSION)
+        assert [next(back).seq, next(back).seq] == [50, 49]
+        del back
+        gc.collect()
+        await log.close()
+        assert list(self.again(store).newest(SESSION)) == records[::-1]
+        with pytest.raises(SessionMissing):
+            list(store.newest(OTHER))
+
     async def test_a_cancelled_append_is_whole_or_absent(self, store: EventStore) -> None:
         log = await store.create(SESSION, by=BY)
         for n in range(30):
@@ -327,41 +371,3 @@ class StoreContract:
         del reader
         gc.collect()
         await log.close()
-
-
-class BlobContract:
-    """The promises of `BlobStore`."""
-
-    @pytest.fixture
-    def blobs(self) -> BlobStore:
-        """Return a fresh, empty store; a subclass must."""
-        raise NotImplementedError
-
-    def again(self, blobs: BlobStore) -> BlobStore:
-        """Return the store as another process would find it."""
-        return blobs
-
-    @pytest.mark.parametrize(
-        "data", [b"", b"\0", b"hello", bytes(range(256)) * 5000], ids=["empty", "nul", "text", "long"]
-    )
-    def test_bytes_come_back(self, blobs: BlobStore, data: bytes) -> None:
-        ref = blobs.put(data)
-        assert ref.startswith("sha256:")
-        assert len(ref) == 71
-        assert blobs.get(ref) == data
-        assert self.again(blobs).get(ref) == data
-
-    def test_putting_twice_is_one_blob(self, blobs: BlobStore) -> None:
-        with blobs.writing():
-            assert blobs.put(b"same") == blobs.put(b"same") == self.again(blobs).put(b"same")
-        assert blobs.put(b"other") != blobs.put(b"same")
-
-    def test_a_missing_blob(self, blobs: BlobStore) -> None:
-        for ref in ("sha256:" + "0" * 64, "sha256:../../etc/passwd", "", "md5:1", "sha256:" + "0" * 63 + "A"):
-            with pytest.raises(BlobMissing):
-                blobs.get(ref)
-
-    def test_the_guard_nests(self, blobs: BlobStore) -> None:
-        with blobs.writing(), blobs.writing():
-            ref = blobs.put(b"x")
-        assert blobs.get(ref) == b"x"

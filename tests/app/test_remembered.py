@@ -10,7 +10,7 @@ from agentsh.base.clock import SystemClock
 from agentsh.context.fold import fold
 from agentsh.engine.bus import Bus
 from agentsh.engine.journal import Journal
-from agentsh.engine.open import MAX_DAMAGES, Writer, past, reopen
+from agentsh.engine.open import MAX_DAMAGES, Writer, refold, reopen
 from agentsh.events.codec import decode
 from agentsh.events.session import Recovered
 from agentsh.log.record import Record
@@ -31,7 +31,7 @@ def home_with(root: Path, data: bytes) -> tuple[Home, JsonlStore]:
 async def open_and_go_on(store: JsonlStore) -> list[Recovered]:
     """Open as `resume` does, append, and return what was said of the opening."""
     opened = await store.open(SESSION)
-    _, state = past(opened)
+    state = refold(opened).state
     said: list[Recovered] = []
     journal = Journal(opened.log, state, Bus(lambda *_: None), SystemClock())
     before = opened.log.last_seq

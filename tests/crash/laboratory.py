@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from agentsh.base.errors import LogWriteFailed, SessionExists, SessionHeld, SessionReadOnly
 from agentsh.log.lease import LOCK_NAME
-from agentsh.log.store import OpenLog, Recovery
+from agentsh.log.store import Opened, OpenLog, Recovery
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.jsonl import JsonlStore
 from agentsh.testing.disks import SimDisk
@@ -35,7 +35,7 @@ class Options(NamedTuple):
     patches: opened around a run, for mutants of the code. faults: share of lives in which operations fail.
     kills: share of lives that end without a power cut. rot: share of runs in which a byte changes.
     changes: a life ends within one of these numbers of changes of the disk. sync_fails: number of the sync that fails
-    in the first of two short lives.
+    in the first of two short lives. run: what lives, None for `Run`.
     """
 
     lives: int = 5
@@ -46,6 +46,7 @@ class Options(NamedTuple):
     sync_fails: int = 0
     machine: Callable[[SimDisk, Random, Plan], Machine] = Machine
     patches: tuple[Callable[[], Any], ...] = ()
+    run: "type[Run] | None" = None
 
 
 @dataclass
@@ -197,7 +198,7 @@ class Run:
         self.untouched_since_cut.discard(ledger.session)
         try:
             if ledger.session in store.sessions():
-                opened = now(store.open(ledger.session))
+                opened = self.opened(store, ledger)
                 ledger.check(list(opened.records), self._blobs(), power_cut=forgotten)
                 log = opened.log
             elif ledger.created and self.calm:
@@ -213,6 +214,10 @@ class Run:
         ledger.check_bytes({}, files_of(self.disk, ledger), Recovery())
         ledger.said_durable(log.durable_seq)
         return log
+
+    def opened(self, store: JsonlStore, ledger: Ledger) -> Opened:
+        found: Opened = now(store.open(ledger.session))
+        return found
 
     def _step(self, store: JsonlStore, machine: Machine, ledger: Ledger, log: OpenLog) -> bool:
         """Do one thing; False where the log was closed."""
@@ -314,7 +319,7 @@ class Run:
             try:
                 store = self.store_on(machine)
                 if ledger.session in store.sessions():
-                    now(now(store.open(ledger.session)).log.close())
+                    now(self.opened(store, ledger).log.close())
             except Stopped:
                 pass
             finally:
@@ -330,7 +335,7 @@ class Run:
             if ledger.created:
                 raise Violation("a session that was created is not listed")
             return
-        opened = now(store.open(ledger.session))
+        opened = self.opened(store, ledger)
         ledger.check(list(opened.records), store.blobs, power_cut=ledger.session in self.cut_since_check)
         self.cut_since_check.discard(ledger.session)
         ledger.check_bytes(before, files_of(self.disk, ledger), opened.recovery)
@@ -339,7 +344,7 @@ class Run:
         self._again(store, ledger, opened.recovery)
 
     def _again(self, store: JsonlStore, ledger: Ledger, first: Recovery) -> None:
-        again = now(store.open(ledger.session))
+        again = self.opened(store, ledger)
         recovery: Recovery = again.recovery
         if recovery.cut_bytes or recovery.newline_added or recovery.quarantined:
             raise Violation(f"the second opening still found something: {recovery}")

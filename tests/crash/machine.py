@@ -3,6 +3,7 @@
 import errno
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from random import Random
@@ -191,6 +192,11 @@ class InlineWorker(Worker):
 
     def start(self, job: Callable[[], object]) -> None:
         job()
+
+    def submit(self, job: Callable[[], Any]) -> Any:
+        future: Future[Any] = Future()
+        future.set_result(job())
+        return future
 
     def stop(self) -> None:
         return

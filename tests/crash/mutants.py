@@ -16,6 +16,7 @@ from agentsh.log.seal import NEW
 from agentsh.log.segment import NEW_NAME, SEALED
 from agentsh.log.store import HARMLESS
 from agentsh.log.writer import Appender
+from tests.crash.checkpoints import CheckpointRun, without_a_sync
 from tests.crash.laboratory import Figures, Options
 from tests.crash.ledger import looks_whole
 from tests.crash.machine import Machine
@@ -185,6 +186,10 @@ def _code(name: str, where: dict[str, Any], *, cuts: int = 1_000, short: bool = 
     return Mutant(name, Options(patches=patches)._replace(**options), cuts, short)
 
 
+def _always(*_: object) -> bool:
+    return True
+
+
 def _nothing(*_: object) -> None:
     return
 
@@ -199,6 +204,17 @@ MUTANTS = (
     _port("rescue segment without its sync", NoRescueSync, faults=1.0, cuts=1_000),
     _port("blob named before it is durable", NoBlobSync),
     _port("quarantine without sync", NoQuarantine, cuts=1_000),
+    _code(
+        "checkpoint not checked against the log", {"agentsh.log.checkpoint.is_anchored": _always}, run=CheckpointRun
+    ),
+    _code(
+        "tail behind a checkpoint without crc", {"agentsh.log.scan.crc_fits": _any_json}, rot=1.0, run=CheckpointRun
+    ),
+    _code(
+        "checkpoint of what is not synced",
+        {"agentsh.stores.jsonl._JsonlLog._checkpoint": without_a_sync},
+        run=CheckpointRun,
+    ),
     _code("recovery cuts at the first bad line", {"agentsh.log.chain.SegmentScan": CutsAtTheFirst}, rot=1.0),
     _port("lease ignored", NoLease),
     _code("no sync before roll", {"agentsh.log.writer.Appender.roll": _roll_unsynced}),

@@ -47,7 +47,7 @@ def one_run(seed: int, options: Options, figures: Figures, what: Callable[[Run],
         for patch in options.patches:
             stack.enter_context(patch())
         try:
-            what(Run(seed, options, figures))
+            what((options.run or Run)(seed, options, figures))
         except (Violation, AgentshError, OSError, AssertionError, LookupError, ValueError, TypeError) as error:
             figures.violations.append(f"seed {seed}: {type(error).__name__}: {error}")
     figures.runs += 1

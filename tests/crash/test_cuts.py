@@ -4,11 +4,13 @@ import sys
 
 import pytest
 
+from tests.crash.checkpoints import CheckpointRun, counted
 from tests.crash.laboratory import Options
 from tests.crash.runs import laboratory, short_lives
 
 FAULTS = Options(faults=0.5)
 CALM = Options()
+WITH_CHECKPOINTS = Options(faults=0.3, rot=0.6, run=CheckpointRun)
 SHARES = 8
 """Parts of the test run, for several processors. Each has seeds of its own."""
 SEEDS = 1_000
@@ -29,6 +31,15 @@ def test_power_cuts_and_failing_operations(part: int) -> None:
     figures = laboratory((SHARES + part) * SEEDS, 100, FAULTS)
     assert figures.violations == []
     assert figures.failures > 0
+
+
+@pytest.mark.parametrize("part", range(SHARES // 2))
+def test_power_cuts_of_sessions_with_checkpoints(part: int) -> None:
+    with counted() as used:
+        figures = laboratory((2 * SHARES + part) * SEEDS, 100, WITH_CHECKPOINTS)
+    assert figures.violations == []
+    assert used.checkpoints > 20
+    assert used.restored > 0
 
 
 def test_short_lives_that_end_at_each_place() -> None:
@@ -61,7 +72,7 @@ def test_short_lives_that_end_at_every_place(turns: int, sync_fails: int) -> Non
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("options", [CALM, FAULTS], ids=["calm", "faults"])
+@pytest.mark.parametrize("options", [CALM, FAULTS, WITH_CHECKPOINTS], ids=["calm", "faults", "checkpoints"])
 def test_many_power_cuts(options: Options) -> None:
     figures = laboratory(100_000, 10_000, options)
     sys.stderr.write(f"\n{figures}\n")

@@ -7,14 +7,16 @@ from typing import Any, TypeVar, cast
 
 from agentsh.base.errors import StreamCut
 from agentsh.context.state import SessionState
+from agentsh.context.state_codec import reducer
 from agentsh.engine.bus import Bus
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
-from agentsh.engine.open import Writer, begin, past, reopen
+from agentsh.engine.open import Writer, begin, refold, reopen
 from agentsh.engine.session import Chosen, Parts, Session
 from agentsh.engine.step import ModelStep, Price, StepSettings
 from agentsh.engine.tool_runner import ToolRunner
 from agentsh.engine.turn import Limits, Turn
+from agentsh.engine.upkeep import CheckpointPolicy, Upkeep
 from agentsh.events.base import Fact
 from agentsh.events.session import EnvironmentChanged, Mode, SessionInit, WorkspaceOrigin
 from agentsh.events.signals import TextDelta
@@ -105,6 +107,7 @@ def assemble(
     hooks: Sequence[Hook] = (),
     limits: Limits | None = None,
     budget_tokens: int = 100_000,
+    policy: CheckpointPolicy | None = None,
 ) -> tuple[Session, Journal]:
     bus = Bus()
     bus.subscribe(screen)
@@ -119,7 +122,8 @@ def assemble(
     def choose(name: str) -> Chosen:
         return Chosen(name, {}, model, settings)
 
-    return Session(Parts(log, journal, turn, step, gate, model, choose)), journal
+    upkeep = Upkeep(journal, log, policy or CheckpointPolicy(), clock)
+    return Session(Parts(log, journal, turn, step, gate, model, choose, upkeep)), journal
 
 
 async def new(
@@ -149,12 +153,13 @@ async def new(
 
 
 async def again(store: MemoryStore, moves: Sequence[Move], *, opened: Opened | None = None, **more: Any) -> Rig:
-    opened = opened or await store.open(ID)
-    _, state = past(opened)
+    opened = opened or await store.open(ID, reducer=reducer())
+    folded = refold(opened)
     clock, screen, counter, model = FakeClock(hold=True), KeepingRenderer(), Counter(), ScriptedModel(moves)
     log = FailingLog(opened.log)
-    session, journal = assemble(log, state, model, screen, counter, clock, **more)
+    session, journal = assemble(log, folded.state, model, screen, counter, clock, **more)
     await reopen(journal, opened.recovery, Writer("test", "host", 1))
+    await session.opened(folded)
     return Rig(session, journal, log, store, model, screen, counter, clock)
 
 

@@ -6,9 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-from agentsh.log.chain import LogScan
+from agentsh.log.chain import Anchor, LogScan
 from agentsh.log.checkpoint import (
-    Anchor,
     Checkpoint,
     checkpoint_name,
     checkpoint_seqs,

@@ -11,7 +11,7 @@ from agentsh.context.state import SessionState
 from agentsh.engine.bus import Bus
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
-from agentsh.engine.open import Writer, begin, past, reopen
+from agentsh.engine.open import Writer, begin, refold, reopen
 from agentsh.engine.session import Chosen, Parts, Session
 from agentsh.engine.step import ModelStep, StepSettings
 from agentsh.engine.tool_runner import ToolRunner
@@ -103,7 +103,7 @@ async def new(root: Path, *, mode: Mode = "yolo", limits: Limits | None = None) 
 async def again(store: MemoryStore, root: Path) -> DemoRig:
     """A second process on the session."""
     opened = await store.open(ID)
-    _, state = past(opened)
+    state = refold(opened).state
     rig = _assemble(opened.log, state, root, store, None)
     await reopen(rig.journal, opened.recovery, Writer("test", "host", 1))
     return rig

@@ -8,7 +8,8 @@ from agentsh.log.store import BlobStore, EventStore
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.jsonl import JsonlStore
 from agentsh.stores.memory import MemoryBlobs, MemoryStore
-from agentsh.testing.store_contract import BlobContract, StoreContract
+from agentsh.testing.blob_contract import BlobContract
+from agentsh.testing.store_contract import StoreContract
 
 
 class TestMemoryStore(StoreContract):

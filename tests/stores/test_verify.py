@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from agentsh.app.verifying import headline
+from agentsh.log.chain import Anchor
+from agentsh.log.checkpoint import Checkpoint, checkpoint_name, write_checkpoint
 from agentsh.log.files import RealFiles
 from agentsh.log.frame import encode_event
 from agentsh.log.lease import take
+from agentsh.log.pin import pin
 from agentsh.log.record import Draft
 from agentsh.log.segment import closed_name
 from agentsh.stores.blobs import FileBlobs
@@ -239,3 +243,22 @@ class TestIncremental:
         path.unlink()
         for _ in range(2):
             assert [d.kind for d in self.again(sessions, marks).damages] == ["blob"]
+
+
+def test_checkpoints_are_counted_and_useless_ones_named(sessions: Path) -> None:
+    put(sessions, WHOLE)
+    place, files = sessions / SESSION, RealFiles()
+    for seq in (10, 20, 30):
+        offset = WHOLE.index(LINES[seq - 1])
+        anchor = Anchor(seq, 0, offset, LINES[seq - 1][-11:-3].decode())
+        write_checkpoint(files, str(place), Checkpoint(anchor, SESSION, "r", b"state"))
+    assert pin(files, str(place), SESSION, 20) is not None
+    found = verified(sessions)
+    assert (found.ok, found.checkpoints, found.useless) == (True, 4, ())
+    assert "; 4 checkpoints" in headline(found)
+    (place / "checkpoints" / checkpoint_name(10)).write_bytes(b"rubbish")
+    put(sessions, HEAD.raw + b"".join(LINES[:25]))  # the one at 30 is ahead of the log now
+    found = verified(sessions)
+    assert found.ok, "checkpoints are disposable"
+    assert found.useless == (f"checkpoints/{checkpoint_name(30)}", f"checkpoints/{checkpoint_name(10)}")
+    assert found.useless[0] in headline(found)
