@@ -127,7 +127,7 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
     Where that fails before there is a first event, nothing of it stays: no log, and no workspace that was made.
     """
     journal: Journal | None = None
-    store = event_store(plan.home, durability=plan.settings.log.durability)
+    store = event_store(plan.home, plan.settings.log)
     creating = asyncio.create_task(store.create(session, by=BY))
     try:
         log = await to_the_end(creating)  # a cancellation waits: what is being made has to be known
@@ -228,7 +228,7 @@ async def resume_session(
     """
     from agentsh.workspace.strays import kill_session
 
-    store = event_store(home, durability=settings.log.durability)
+    store = event_store(home, settings.log)
     opened, folded = await _opened(store, session)
     state = folded.state
     try:
