@@ -6,7 +6,7 @@ import os
 import platform
 import shutil
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from agentsh import __version__
 from agentsh.app.choosing import another
 from agentsh.app.past import Past
-from agentsh.app.paths import Home
+from agentsh.app.paths import Home, project_of
 from agentsh.app.rewinding import present, whole_state, workspace_snapshots
 from agentsh.app.settings import Choice, Settings
 from agentsh.app.stores import blob_store, event_store
@@ -99,9 +99,23 @@ def make_model(choice: Choice, clock: Clock) -> Model:
     return RetryingModel(model, clock)
 
 
-def tools() -> dict[str, Tool]:
+class _Tools(Mapping[str, Tool]):
+    """The tools of the table, each loaded when it is asked for: a session that goes on need not wait for them."""
+
+    def __getitem__(self, name: str) -> Tool:
+        tool: Tool = load(TOOLS[name])
+        return tool
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(TOOLS)
+
+    def __len__(self) -> int:
+        return len(TOOLS)
+
+
+def tools() -> Mapping[str, Tool]:
     """Return the tools that models are offered, by name, in the order of the table."""
-    return {name: load(target) for name, target in TOOLS.items()}
+    return _Tools()
 
 
 def tool_schemas(offered: Mapping[str, Tool]) -> str:
@@ -117,7 +131,7 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
     Where that fails before there is a first event, nothing of it stays: no log, and no workspace that was made.
     """
     journal: Journal | None = None
-    store = event_store(plan.home, durability=plan.settings.log.durability)
+    store = event_store(plan.home, plan.settings.log)
     creating = asyncio.create_task(store.create(session, by=BY))
     try:
         log = await to_the_end(creating)  # a cancellation waits: what is being made has to be known
@@ -155,7 +169,7 @@ def _birth(session: str, choice: Choice, provisioned: "Provisioned", cwd: Path, 
         id=session,
         title=None,
         cwd=str(cwd),
-        project=_project(cwd),
+        project=project_of(cwd),
         model=choice.model,
         mode=mode,
         workspace=_origin(provisioned),
@@ -228,7 +242,7 @@ async def resume_session(
     """
     from agentsh.workspace.strays import kill_session
 
-    store = event_store(home, durability=settings.log.durability)
+    store = event_store(home, settings.log)
     opened, folded = await _opened(store, session)
     state = folded.state
     try:
@@ -358,22 +372,6 @@ def _step_settings(plan: Plan, choice: Choice) -> StepSettings:
         return StepSettings(budget)
     cached = price.prompt if price.cached is None else price.cached
     return StepSettings(budget, Price(price.prompt, cached, price.completion))
-
-
-def _project(cwd: Path) -> str | None:
-    """The name of the git repository around `cwd`, else of `cwd` itself; a tag for people, never a key."""
-    root = next((p for p in (cwd, *cwd.parents) if (p / ".git").exists()), cwd)
-    return _main_worktree(root).name or None
-
-
-def _main_worktree(root: Path) -> Path:
-    """Return the main working tree of a repository, where `root` is a linked one: they are one project."""
-    with suppress(OSError, UnicodeDecodeError):
-        said = (root / ".git").read_text(encoding="utf-8")  # a directory where it is the main one
-        inner = (root / said.removeprefix("gitdir:").strip()).resolve()
-        if inner.parent.name == "worktrees" and inner.parent.parent.name == ".git":
-            return inner.parent.parent.parent
-    return root
 
 
 def _as_blob(blobs: BlobStore, text: str) -> BlobRef:

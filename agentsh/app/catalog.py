@@ -5,6 +5,7 @@ The logs are the truth; the index only saves reading them again. Loads no pydant
 
 import json
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -22,10 +23,15 @@ LOG_NAME = "events.jsonl"
 """The segment that is written: `log.segment.OPEN_NAME`, whose module loads hashlib, which `ls` does without."""
 
 
-class Place(NamedTuple):
-    """A session's directory. updated_ns: last write to its log; 0 where the log is missing. size: bytes of it.
+_SEGMENT = re.compile(r"events\.jsonl|([0-9]{6,12})-[0-9]{12,18}\.jsonl(?:\.zst)?")
+"""Names of a log's files, as `log.segment` has them."""
 
-    stamp: tells one state of the log from another, for the index; empty where the log is missing.
+
+class Place(NamedTuple):
+    """A session's directory. updated_ns: last write to its log; 0 where the log is missing.
+
+    size: bytes of the newest segment of the log; of all segments where `sized` made it. stamp: tells one state of the
+    log from another, for the index, by the newest segment, as only that grows; empty where the log is missing.
     """
 
     home: Home
@@ -76,15 +82,39 @@ def _places(home: Home) -> Iterator[Place]:
             try:
                 found = os.lstat(f"{entry.path}/{LOG_NAME}")  # a link is not followed by who reads it either
             except OSError:
-                yield Place(home, entry.name, 0, 0, "")
-                continue
+                files = _segments(entry.path)
+                if not files:
+                    yield Place(home, entry.name, 0, 0, "")
+                    continue
+                found = files[-1]  # a change of segments was interrupted: the last closed one is the newest
             stamp = f"{VERSION}:{found.st_size}:{found.st_mtime_ns}:{found.st_ino}"
             yield Place(home, entry.name, found.st_mtime_ns, found.st_size, stamp)
+
+
+def _segments(directory: str) -> list[os.stat_result]:
+    """Return what lstat says of each file of a log, in order, the open one last."""
+    found: list[tuple[int, str, os.stat_result]] = []
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if (m := _SEGMENT.fullmatch(entry.name)) is not None:
+                    ordinal = int(m[1]) if m[1] else 1 << 62
+                    found.append((ordinal, entry.name, entry.stat(follow_symlinks=False)))
+    except OSError:
+        return []
+    return [stat for _, _, stat in sorted(found, key=lambda f: f[:2])]
+
+
+def sized(place: Place) -> Place:
+    """Return a place with the size of all its segments: one more listing, so only for what is shown or sorted."""
+    return place._replace(size=sum(found.st_size for found in _segments(str(place.home.sessions / place.id))))
 
 
 def rows(homes: Homes, wanted: Filter) -> list[Row]:
     """Return the rows of `ls`."""
     found = places(homes.read)
+    if wanted.sort == "size":
+        found = [sized(place) for place in found]
     simple = not wanted.query and not wanted.tags and wanted.sort in ("updated", "size")
     if wanted.sort == "size":
         found.sort(key=lambda p: p.size, reverse=True)
@@ -95,12 +125,14 @@ def rows(homes: Homes, wanted: Filter) -> list[Row]:
         pairs.sort(key=lambda pair: (pair[1].get("created") or "", pair[0].id), reverse=True)
     elif wanted.sort == "cost":
         pairs.sort(key=lambda pair: pair[1].get("cost_usd") or 0, reverse=True)
-    return [_row(*pair) for pair in (pairs[: wanted.limit] if wanted.limit else pairs)]
+    pairs = pairs[: wanted.limit] if wanted.limit else pairs
+    return [_row(place if wanted.sort == "size" else sized(place), summary) for place, summary in pairs]
 
 
 def row_of(place: Place) -> Row:
     """Return the row of one session."""
-    return _row(*with_summaries([place])[0])
+    ((_, summary),) = with_summaries([place])
+    return _row(sized(place), summary)
 
 
 def _fits(place: Place, summary: dict[str, Any], wanted: Filter) -> bool:
@@ -142,7 +174,7 @@ def _of_home(home: Home, found: list[Place]) -> dict[tuple[Home, str], dict[str,
     fresh: list[tuple[str, str, str]] = []
     for place in found:
         stamp, text = cached.get(place.id, ("", ""))
-        summary = _load(text) if stamp == place.stamp and stamp else None
+        summary = _load(text) if _is_of(stamp, place) else None
         if summary is None:
             summary = read_summary(place)
             if "problem" not in summary:  # what does not open today may open tomorrow, with the same stamp
@@ -151,6 +183,11 @@ def _of_home(home: Home, found: list[Place]) -> dict[tuple[Home, str], dict[str,
     if fresh and home.trusted:
         index.put_many(fresh)
     return summaries
+
+
+def _is_of(stamp: str, place: Place) -> bool:
+    """Tell whether a row was made from the log as it is now."""
+    return stamp == place.stamp and bool(stamp)
 
 
 def _load(text: str) -> dict[str, Any] | None:
@@ -167,8 +204,10 @@ def read_summary(place: Place) -> dict[str, Any]:
         check_plain(place)
         store = event_store(place.home)
         summary = summarise(store.read(place.id))
-        # A torn tail is not damage: it is put right at the next opening, or a writer is about to finish it.
-        summary["damages"] = sum(d.kind != "torn" and not d.harmless for d in store.damages(place.id))
+        # A torn tail is not damage: it is put right at the next opening, or a writer is about to finish it. Nor is
+        # a change of segments that was interrupted.
+        fine = ("torn", "missing") if summary.get("last_seq") else ("torn",)
+        summary["damages"] = sum(d.kind not in fine and not d.harmless for d in store.damages(place.id))
     except (OSError, AgentshError) as error:
         summary = summarise(())
         summary["damages"] = 1
@@ -182,11 +221,7 @@ def check_plain(place: Place) -> None:
     Raises:
         SessionReadOnly: it is a link, a directory, or stranger things.
     """
-    try:
-        mode = os.lstat(place.home.sessions / place.id / LOG_NAME).st_mode
-    except FileNotFoundError:
-        return
-    if not stat.S_ISREG(mode):
+    if any(not stat.S_ISREG(found.st_mode) for found in _segments(str(place.home.sessions / place.id))):
         raise SessionReadOnly(f"the log of session {place.id} is no plain file")
 
 

@@ -16,6 +16,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from agentsh.app.paths import Homes, user_home
 from agentsh.app.wiring import WIRES
 from agentsh.base.errors import UsageProblem
+from agentsh.log.reserve import MIN_FREE_BYTES
+from agentsh.log.roll import SEGMENT_BYTES
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 DEFAULT_MODEL = "gpt-5"
@@ -43,7 +45,7 @@ def _json(options: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class PriceSettings(_Section):
@@ -81,9 +83,15 @@ class SessionSettings(_Section):
 
 
 class LogSettings(_Section):
-    """durability: `ack` syncs what was acknowledged, `always` every event, `none` nothing (tests)."""
+    """durability: `ack` syncs what was acknowledged, `always` every event, `none` nothing (tests).
+
+    segment_bytes: from this length on the open segment is closed at a turn's end, and sealed. min_free_bytes: with
+    less than that on the disk no tool with effects is started; 0 leaves it to the disk to refuse.
+    """
 
     durability: Literal["ack", "always", "none"] = "ack"
+    segment_bytes: int = Field(default=SEGMENT_BYTES, ge=64 << 10)
+    min_free_bytes: int = Field(default=MIN_FREE_BYTES, ge=0)
 
 
 class UiSettings(_Section):
@@ -169,7 +177,7 @@ def _merge(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
 class Choice(BaseModel):
     """A model that was chosen: what the log records of it, and how to reach it."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     model: str
     profile: str | None

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from agentsh.app.catalog import Place
 from agentsh.app.paths import Home
+from agentsh.app.remembered import as_told
 from agentsh.base.text import plural
 from agentsh.log.store import Damage
 from agentsh.stores.marks import Marks
@@ -38,6 +39,7 @@ _WORDS = {
     "blob": "a long text that an entry names is missing or damaged",
     "lock": "`lock` is no plain file",
     "unreadable": "nothing in this log reads",
+    "sealed": "a part of a sealed segment does not unpack",
 }
 _REMARKS = {
     "torn": "an unfinished entry at the end, which the next opening sets aside",
@@ -65,7 +67,8 @@ def verify(
             str(home.sessions), str(home.blobs) if blobs else None, jobs=workers, marks=marks,
             incremental=incremental, progress=progress,
         )  # fmt: skip
-        yield from zip(mine, verifier.check([place.id for place in mine]), strict=True)
+        for place, found in zip(mine, verifier.check([place.id for place in mine]), strict=True):
+            yield place, found._replace(damages=as_told(home, place.id, found.damages))
         if marks is not None:
             marks.save()
 
@@ -120,7 +123,7 @@ def place_line(damage: Damage) -> str:
     where = f"at {damage.where}" + (f", {damage.bytes:,} bytes" if damage.bytes else "")
     behind = f", after event {damage.after_seq}" if damage.after_seq else ""
     rot = ""
-    if not damage.harmless and damage.kind in ("crc", "half", "nul", "garbage", "glued", "gap", "json"):
+    if not damage.harmless and damage.kind in ("crc", "half", "nul", "garbage", "glued", "gap", "json", "sealed"):
         rot = "; it had been saved, so the disk or another program changed it" if damage.rot else (
             "; it had not been saved for good yet, so a power cut may have taken it"
         )  # fmt: skip

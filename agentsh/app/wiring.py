@@ -22,7 +22,7 @@ WIRES = {
 STORES = {
     "jsonl": "agentsh.stores.jsonl:JsonlStore",
 }
-"""Places that keep logs: classes made from a directory, the blobs beside it, and `durability`."""
+"""Places that keep logs: classes made from a directory, the blobs beside it, and the members of `[log]`."""
 
 BLOBS = {
     "files": "agentsh.stores.blobs:FileBlobs",

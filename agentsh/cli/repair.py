@@ -6,6 +6,7 @@ from pathlib import Path
 
 from agentsh.app.catalog import Place, find, refuse_held
 from agentsh.app.paths import find_homes
+from agentsh.app.remembered import as_told
 from agentsh.app.repairing import outcome, outlook, session_repair
 from agentsh.app.verifying import headline, place_line, verify
 from agentsh.base.errors import NotTrusted, UsageProblem
@@ -25,7 +26,7 @@ def run(session: str, *, yes: bool) -> int:
         if plan is None:
             print(f"{place.id}: there is nothing to repair")
         else:
-            for damage in plan.damages[:MAX_PLACES]:
+            for damage in as_told(place.home, place.id, plan.damages[:MAX_PLACES]):
                 print(clean(place_line(damage)))
             if len(plan.damages) > MAX_PLACES:
                 print(f"… and {len(plan.damages) - MAX_PLACES:,} more")

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agentsh.app.catalog import Place, find, places
+from agentsh.app.catalog import Place, find, places, sized
 from agentsh.app.paths import find_homes
 from agentsh.app.verifying import headline, place_line, remedy, verify
 from agentsh.base.errors import UsageProblem
@@ -31,6 +31,7 @@ def run(
     if sessions and everything:
         raise UsageProblem("--all and an ID do not go together")
     wanted = places(homes.read) if everything else list(dict.fromkeys(find(homes, text) for text in sessions))
+    wanted = [sized(place) for place in wanted]
     bar = _Bar(sum(place.size for place in wanted))
     damaged = count = 0
     for place, found in verify(wanted, jobs=jobs, incremental=incremental, blobs=blobs, progress=bar.add):

@@ -245,7 +245,12 @@ def _output(state: SessionState, event: Event, fact: tool.PartialOutput) -> None
 
 
 def _recovered(state: SessionState, event: Event, fact: session.Recovered) -> None:
-    told = [str(d.get("where")) for d in fact.damages if isinstance(d, dict)]
+    told: list[str] = []
+    for damage in fact.damages:
+        if isinstance(damage, dict):  # its place has another name once a rescue has taken the lines around it along
+            told += [str(damage.get("where")), f"after {damage.get('after_seq')}"]
+    if (fact.damages_total or 0) > len(fact.damages):
+        told.append(f"before {event.seq}")
     state.known_damages.update(told[: max(KEPT_DAMAGES - len(state.known_damages), 0)])
 
 

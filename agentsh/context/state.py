@@ -81,7 +81,8 @@ class SessionState:
 
     calls: open calls by the seq of their tool_call. partial: text of a reply that has no agent_message yet.
     grants: what the user allowed for the session. questions: asked and not answered: the call, and what is granted.
-    known_damages: places of the log that were told of. context_from: first event of the context, by recorded cut.
+    known_damages: places of the log that were told of, as `ORDINAL:OFFSET` and as `after SEQ`; `before SEQ` where not
+    all of them were named. context_from: first event of the context, by recorded cut.
     gone: what rewinds took out of `talk`. rewinds: (seq, the seq that it went back to). cuts: (seq, context_from from
     there on). snapshots: of the workspace, in order; the last one alone but in a whole state. unfinished: who may
     have changed files since the last of them. winding: (seq, the seq that it goes back to) of a rewind whose files

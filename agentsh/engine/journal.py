@@ -12,7 +12,7 @@ from agentsh.engine.bus import Bus
 from agentsh.events.base import Fact
 from agentsh.events.codec import decode, encode
 from agentsh.events.event import Event, NewFact
-from agentsh.events.signals import SavingStopped, Signal
+from agentsh.events.signals import DiskNearlyFull, SavingStopped, Signal
 from agentsh.log.store import OpenLog
 
 Maker = Callable[[SessionState], Sequence[NewFact]]
@@ -122,6 +122,16 @@ class Journal:
     async def durable(self, seq: int) -> None:
         """Return once everything up to `seq` would survive a power cut."""
         await self._log.wait_durable(seq)
+
+    async def nearly_full(self) -> str | None:
+        """Return what is to be said where the disk is nearly full, and say it on the screen; else None."""
+        free = await self._log.nearly_full()
+        if free is None:
+            return None
+        room = f"{free / 1e6:,.0f} MB are" if free >= 2_000_000 else f"{free:,} bytes are"
+        reason = f"the disk is nearly full, {room} free"
+        self._bus.signal(DiskNearlyFull(reason))
+        return reason
 
     def signal(self, signal: Signal) -> None:
         """Preview; never logged."""

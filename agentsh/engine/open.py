@@ -99,11 +99,19 @@ async def reopen(journal: Journal, recovery: Recovery, writer: Writer) -> None:
 def untold(state: SessionState, damages: Sequence[Damage]) -> list[Damage]:
     """Return the damages that cost something and were not told of: what stays where it is is found at every opening.
 
-    None once a session knows of so many that it does not remember more.
+    What was an unsynced write when it was told would look like rot now, because later lines say that all before them
+    was synced. None once a session knows of so many that it does not remember more.
     """
-    if len(state.known_damages) >= KEPT_DAMAGES:
+    known = state.known_damages
+    if len(known) >= KEPT_DAMAGES:
         return []
-    return [d for d in damages if not d.harmless and d.where not in state.known_damages]
+    return [d for d in damages if not d.harmless and not _was_told(d, known)]
+
+
+def _was_told(damage: Damage, known: set[str]) -> bool:
+    if damage.where in known or f"after {damage.after_seq}" in known:
+        return True
+    return any(damage.after_seq < int(k.removeprefix("before ")) for k in known if k.startswith("before "))
 
 
 async def tell(journal: Journal, damages: Sequence[Damage]) -> None:

@@ -108,6 +108,7 @@ class Session:
             await self._journal.settled()  # what was held while the disk was full is written first
             if self.state.turn is not None:
                 await self._journal.record_all(repairs(self.state))
+            await self._journal.nearly_full()
             return await self._parts.turn.run(text, attachments, cause)
         finally:
             self._idle.set()

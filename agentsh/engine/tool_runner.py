@@ -178,6 +178,9 @@ class ToolRunner:
         except BadArguments as error:
             about = f"bad arguments: {one_line(error.message, 80)}"
             return Unrunnable(event, _plain(call, "error", error.message, about))
+        if not tool.spec.read_only and (reason := await self._journal.nearly_full()) is not None:
+            text = f"Denied: {reason}, so nothing that has effects is started. The user has to free some space."
+            return Unrunnable(event, _plain(call, "denied", text, f"denied: {reason}"))
         try:
             decision, notes = await self._gate.decide(event, tool, arguments)
         except Refused as refused:

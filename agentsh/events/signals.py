@@ -42,4 +42,11 @@ class SavingStopped:
     reason: str
 
 
-Signal = TextDelta | ReasoningDelta | ToolProgress | Retrying | SavingStopped
+@dataclass(frozen=True, slots=True)
+class DiskNearlyFull:
+    """There is little room left for the log; nothing with effects is started. reason: one line."""
+
+    reason: str
+
+
+Signal = TextDelta | ReasoningDelta | ToolProgress | Retrying | SavingStopped | DiskNearlyFull

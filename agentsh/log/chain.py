@@ -63,6 +63,30 @@ class Anchor(NamedTuple):
     crc: str
 
 
+def scans(files: FileSystem, segment: Segment) -> Iterator[SegmentScan]:
+    """Yield a scan for each part of a segment that can be read: one of a plain one, one for each frame of a sealed.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    if segment.sealed is None:
+        yield SegmentScan(segment.head, chunks(files, segment.fd, segment.head.start, segment.limit))
+        return
+    for run in segment.sealed.runs(segment.head, segment.limit, 0):
+        if not isinstance(run, Flaw):
+            yield run.scan
+
+
+def content_bytes(files: FileSystem, segment: Segment) -> int:
+    """Return how many bytes of content a segment has for this log, unpacked where it is sealed.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    size = files.fstat(segment.fd).size if segment.sealed is None else segment.sealed.content_bytes
+    return size if segment.limit is None else min(size, segment.limit)
+
+
 class LogScan:
     """One pass over a log. The attributes below hold once `entries` has ended; call `close` at last.
 

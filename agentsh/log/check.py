@@ -6,7 +6,7 @@ what is wrong. So the quick way cannot have an opinion of its own.
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import NamedTuple
 from zlib import crc32
@@ -14,7 +14,9 @@ from zlib import crc32
 from agentsh.log.chain import LogScan, Segment
 from agentsh.log.files import READ, FileSystem
 from agentsh.log.frame import CRC_TAIL, crc_fits
-from agentsh.log.scan import peek
+from agentsh.log.scan import last_seq_in, peek
+from agentsh.log.sealed import KIND, SealedFile, first_seq
+from agentsh.log.seekable import Description
 from agentsh.log.segment import chunks
 from agentsh.log.spill import MAX_LINE_BYTES
 from agentsh.log.store import Damage
@@ -33,7 +35,8 @@ _BLOB = re.compile(rb'"blob":"sha256:([0-9a-f]{64})"')
 class Stretch(NamedTuple):
     """Bytes of a segment that begin at a line's start and end behind a line. directory: of the session.
 
-    inode: of the file that was meant.
+    inode: of the file that was meant. sealed: all of a sealed one; limit: how much of its content counts, None for
+    all.
     """
 
     directory: str
@@ -42,6 +45,8 @@ class Stretch(NamedTuple):
     salt: int
     start: int
     end: int
+    sealed: bool = False
+    limit: int | None = None
 
 
 class Run(NamedTuple):
@@ -82,8 +87,10 @@ def run_of(files: FileSystem, stretch: Stretch) -> Run | None:
     try:
         if files.fstat(fd).inode != stretch.inode:
             return None
+        if stretch.sealed:
+            return _sealed_run(SealedFile(files, fd), stretch)
         return _run(_blocks(files, fd, stretch.start, stretch.end), stretch.salt)
-    except ValueError:  # a `dur` that is no number
+    except ValueError:  # a `dur` that is no number, or a frame that does not unpack
         return None
     finally:
         files.close(fd)
@@ -93,6 +100,39 @@ def _blocks(files: FileSystem, fd: int, at: int, end: int) -> Iterator[bytes]:
     while at < end and (data := files.read(fd, min(BLOCK_BYTES, end - at), at)):
         yield data
         at += len(data)
+
+
+def _sealed_run(sealed: SealedFile, stretch: Stretch) -> Run | None:
+    """Return the lines of a sealed segment where they, its table, its description and its hash are all right."""
+    about = sealed.description
+    if about is None or not sealed.whole:
+        return None
+    digest = sha256()
+    run = _run(_unpacked(sealed, len(about.header), stretch.limit, digest.update), stretch.salt)
+    if stretch.limit is not None or run is None:  # of a fork's last inherited segment the rest is the parent's
+        return run
+    right = digest.hexdigest() == about.raw_sha256 and (run.first, run.last) == (about.first_seq, about.last_seq)
+    return run if right else None
+
+
+def _unpacked(sealed: SealedFile, start: int, limit: int | None, also: Callable[[bytes], object]) -> Iterator[bytes]:
+    """Yield the content from `start` to `limit`; `also` is given all of it.
+
+    Raises:
+        ValueError: a frame does not unpack, or does not begin with the seq that it should.
+    """
+    for frame in sealed.frames:
+        if limit is not None and frame.raw_at >= limit:
+            return
+        content = sealed.unpack(frame)
+        if content is None or first_seq(content) != frame.first_seq:
+            raise ValueError(f"frame at {frame.at}")
+        also(content)
+        end = len(content) if limit is None else min(len(content), limit - frame.raw_at)
+        at = max(start - frame.raw_at, 0)
+        while at < end:
+            yield content[at : min(at + BLOCK_BYTES, end)]
+            at += BLOCK_BYTES
 
 
 def _run(blocks: Iterator[bytes], salt: int) -> Run | None:
@@ -131,9 +171,14 @@ def _run(blocks: Iterator[bytes], salt: int) -> Run | None:
 def stretches(files: FileSystem, directory: str, segment: Segment, start: int, end: int) -> list[Stretch]:
     """Return the bytes of a segment from one line's start to another in pieces that can be checked apart.
 
+    A sealed segment is one piece, whose bytes are those of the file: its hash can only be taken from end to end.
+
     Raises:
         OSError: it cannot be read.
     """
+    if segment.sealed is not None:
+        salt = segment.head.salt or 0
+        return [Stretch(directory, segment.name, segment.inode, salt, start, end, True, segment.limit)]
     found: list[Stretch] = []
     while start < end:
         stop = _line_start(files, segment.fd, start + STRETCH_BYTES, end)
@@ -155,7 +200,8 @@ def flawless(segment: Segment, session: str) -> bool:
     """Tell whether the head of a segment leaves nothing to tell, so that its lines can be checked the quick way."""
     head = segment.head
     right = head.header is not None and (segment.inherited or head.header.session == session)
-    return right and head.intact and head.ended and head.salt is not None and not head.flaws
+    whole = segment.sealed is None or segment.sealed.whole
+    return right and whole and head.intact and head.ended and head.salt is not None and not head.flaws
 
 
 def joined(runs: list[Run], first: int, dur: int) -> tuple[int, int] | None:
@@ -182,9 +228,13 @@ def line_ends_at(files: FileSystem, fd: int, end: int, salt: int, crc: int) -> b
 def before_is_right(files: FileSystem, directory: str, before: Segment, wanted: str) -> bool:
     """Tell whether a segment has the SHA-256 that the header of the next one names.
 
+    What a sealed one says of itself is believed here: `run_of` has compared it with the content.
+
     Raises:
         OSError: it cannot be read.
     """
+    if before.sealed is not None:
+        return before.sealed.description is None or before.sealed.description.raw_sha256 == wanted
     digest = sha256()
     fd = files.open(os.path.join(directory, before.name), READ)
     try:
@@ -193,6 +243,34 @@ def before_is_right(files: FileSystem, directory: str, before: Segment, wanted: 
     finally:
         files.close(fd)
     return digest.hexdigest() == wanted
+
+
+def _wrong_descriptions(scan: LogScan) -> list[Damage]:
+    """Return the sealed segments whose content reads and is not what they say of it: seekers go by what they say."""
+    wrong = []
+    for segment in scan.segments:
+        sealed = segment.sealed
+        about = sealed.description if sealed is not None and sealed.whole and segment.limit is None else None
+        if sealed is not None and about is not None and _belied(sealed, about, segment.head.salt or 0):
+            wrong.append(Damage(segment.place(0), KIND, 0, about.first_seq - 1))
+    return wrong
+
+
+def _belied(sealed: SealedFile, about: Description, salt: int) -> bool:
+    digest, last = sha256(), b""
+
+    def also(content: bytes) -> None:
+        nonlocal last
+        digest.update(content)
+        last = content
+
+    try:
+        for _ in _unpacked(sealed, 0, None, also):
+            pass
+    except ValueError:
+        return all(sealed.unpack(frame) is not None for frame in sealed.frames)  # else the scan tells of it
+    seqs = about.frames[0], last_seq_in(last, salt)
+    return digest.hexdigest() != about.raw_sha256 or seqs != (about.first_seq, about.last_seq)
 
 
 def survey(files: FileSystem, directory: str, session: str) -> Survey:
@@ -204,7 +282,7 @@ def survey(files: FileSystem, directory: str, session: str) -> Survey:
     scan = LogScan(files, directory, session)
     try:
         segment = scan.open_segment
-        records, before, odd, blobs = 0, 0, [], dict[str, int]()
+        records, before, odd, blobs = 0, 0, _wrong_descriptions(scan), dict[str, int]()
         for seq, text, _, _ in scan.entries():
             records += 1
             kind, dur = peek(text)

@@ -8,7 +8,9 @@ import fcntl
 import os
 import stat
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from typing import NamedTuple, Protocol
 
 READ = os.O_RDONLY
@@ -16,6 +18,9 @@ APPEND = os.O_WRONLY | os.O_APPEND
 WRITE = os.O_WRONLY
 CREATE = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
 LOCK_FILE = os.O_RDWR | os.O_CREAT
+
+_KEEP_SIZE = 1
+"""FALLOC_FL_KEEP_SIZE of linux/falloc.h."""
 
 FILE_MODE = 0o600
 DIR_MODE = 0o700
@@ -58,6 +63,14 @@ class FileSystem(Protocol):
 
     def truncate(self, fd: int, size: int) -> None:
         """Cut the file to `size` bytes."""
+        ...
+
+    def reserve(self, fd: int, start: int, size: int) -> None:
+        """Allocate blocks for a part of a file, behind its end too, without changing its size."""
+        ...
+
+    def free(self, path: str) -> int:
+        """Return the bytes that are left for us on the disk of a name."""
         ...
 
     def sync(self, fd: int) -> None:
@@ -141,6 +154,18 @@ class RealFiles:
         """Cut the file."""
         os.ftruncate(fd, size)
 
+    def reserve(self, fd: int, start: int, size: int) -> None:
+        """Call fallocate(2) with FALLOC_FL_KEEP_SIZE, which Python has not; ENOTSUP where the system has not."""
+        call = _fallocate()
+        if call is None:
+            raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+        call(fd, start, size)
+
+    def free(self, path: str) -> int:
+        """Call statvfs(3)."""
+        found = os.statvfs(path)
+        return found.f_bavail * found.f_frsize
+
     def sync(self, fd: int) -> None:
         """Call fdatasync; on macOS F_FULLFSYNC, because fsync there leaves the drive's cache unflushed."""
         if sys.platform == "darwin":
@@ -210,6 +235,27 @@ class RealFiles:
         except BlockingIOError:
             return False
         return True
+
+
+@cache
+def _fallocate() -> Callable[[int, int, int], None] | None:
+    """Return what allocates (descriptor, start, size), or None."""
+    if sys.platform != "linux":
+        return None
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True)
+    call = getattr(library, "fallocate64", None) or getattr(library, "fallocate", None)
+    if call is None:
+        return None
+    call.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+
+    def allocate(fd: int, start: int, size: int) -> None:
+        if call(fd, _KEEP_SIZE, start, size) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+
+    return allocate
 
 
 def _stat(found: os.stat_result) -> Stat:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from agentsh.log.chain import LogScan, Segment
 from agentsh.log.files import APPEND, CREATE, READ, WRITE, FileSystem, make_dirs, write_all
+from agentsh.log.reserve import NO_ROOM
 from agentsh.log.scan import SegmentScan
 from agentsh.log.sealed import raw_sha256
 from agentsh.log.segment import (
@@ -81,7 +82,10 @@ def recover(
     cut = tail.end - tail.good_end
     unfinished = _unfinished(files, segment.fd, tail)
     if cut:
-        moved.append(_keep(files, directory, f"{segment.ordinal:06}.{tail.good_end:012}", segment.fd, tail.good_end))
+        moved.append(_keep_end(files, directory, segment, tail))
+    if tail.good_end == segment.head.start and segment.head.intact:
+        # The sync of whoever created it may have failed: what is to be synced now must not be clean.
+        _rewrite(files, os.path.join(directory, OPEN_NAME), segment.fd, 0, segment.head.start)
     fd, size = _put_in_order(
         files, os.path.join(directory, OPEN_NAME), tail, sync=unproven or not segment.head.intact
     )
@@ -190,8 +194,9 @@ def _keep(files: FileSystem, directory: str, stem: str, source: int, start: int)
         n += 1
         name = f"{stem}.{n}"
     path = os.path.join(place, name)
-    discard(files, path + ".new")
-    fd = files.open(path + ".new", CREATE)
+    new = os.path.join(place, f".{name}.new")  # the dot: `events.jsonl.new` may be kept here under its own name
+    discard(files, new)
+    fd = files.open(new, CREATE)
     try:
         try:
             for chunk in chunks(files, source, start):
@@ -199,12 +204,28 @@ def _keep(files: FileSystem, directory: str, stem: str, source: int, start: int)
             files.sync(fd)
         finally:
             files.close(fd)
-        files.rename(path + ".new", path)
+        files.rename(new, path)
     except OSError:
-        discard(files, path + ".new")
+        discard(files, new)
         raise
     files.sync_dir(place)
     return name
+
+
+def _keep_end(files: FileSystem, directory: str, segment: Segment, tail: SegmentScan) -> str:
+    """Copy what lies behind the last valid line to quarantine, and return its name there."""
+    name = f"{segment.ordinal:06}.{tail.good_end:012}"
+    try:
+        return _keep(files, directory, name, segment.fd, tail.good_end)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+    fd = files.open(os.path.join(directory, OPEN_NAME), APPEND)
+    try:  # frees the blocks that a writer who was killed had kept behind the end of the file
+        files.truncate(fd, tail.end)
+    finally:
+        files.close(fd)
+    return _keep(files, directory, name, segment.fd, tail.good_end)
 
 
 def _unfinished(files: FileSystem, fd: int, tail: SegmentScan) -> bool:
@@ -262,14 +283,20 @@ def _write_again(
     if at < segment.head.start or scan.damages:
         at = segment.head.start  # what lies between the lines is not known here
     try:
-        fd = files.open(path, WRITE)
-        try:
-            for chunk in chunks(files, segment.fd, at, size):
-                if files.rewrite(fd, chunk, at) != len(chunk):
-                    raise OSError(errno.EIO, os.strerror(errno.EIO))
-                at += len(chunk)
-        finally:
-            files.close(fd)
+        _rewrite(files, path, segment.fd, at, size)
     except OSError as error:
         return error
     return None
+
+
+def _rewrite(files: FileSystem, path: str, source: int, start: int, end: int) -> None:
+    """Write a part of a file over itself. source: a descriptor to read it from."""
+    fd = files.open(path, WRITE)
+    try:
+        at = start
+        for chunk in chunks(files, source, start, end):
+            if files.rewrite(fd, chunk, at) != len(chunk):
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            at += len(chunk)
+    finally:
+        files.close(fd)

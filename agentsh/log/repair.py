@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from agentsh.base.clock import timestamp
 from agentsh.base.errors import LogError, LogTooNew
-from agentsh.log.chain import LogScan, Segment
+from agentsh.log.chain import LogScan, Segment, content_bytes
 from agentsh.log.check import Survey, survey
 from agentsh.log.files import CREATE, READ, FileSystem, make_dirs, write_all
 from agentsh.log.frame import encode_event, encode_header, resealed
@@ -115,10 +115,7 @@ def _parent(files: FileSystem, segments: list[Segment], found: Salvage) -> dict[
     before = [s for s in segments if s.name not in found.segments]
     if not before:
         return named[-1]
-    size = files.fstat(before[-1].fd).size
-    limit = before[-1].limit
-    upto = size if limit is None else min(size, limit)
-    return {**named[-1], "upto_seq": found.first_seq - 1, "upto_bytes": upto}
+    return {**named[-1], "upto_seq": found.first_seq - 1, "upto_bytes": content_bytes(files, before[-1])}
 
 
 def repair(files: FileSystem, directory: str, session: str, plan: Plan, words: Words, *, by: str) -> Repaired:

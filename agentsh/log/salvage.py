@@ -4,11 +4,10 @@ from array import array
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from agentsh.log.chain import LogScan, Segment
+from agentsh.log.chain import LogScan, Segment, scans
 from agentsh.log.files import FileSystem
 from agentsh.log.frame import CRC_TAIL
-from agentsh.log.scan import Entry, Flaw, SegmentScan, peek
-from agentsh.log.segment import chunks
+from agentsh.log.scan import Entry, Flaw, peek
 
 MAX_FILLED = 1_000_000
 """Missing events that a repair puts fillers for; a log with a larger hole was not made by a writer of ours."""
@@ -53,9 +52,10 @@ def lines_of(files: FileSystem, segments: list[Segment]) -> Iterator[Entry]:
     """
     for segment in segments:
         cap = segment.cap
-        for item in SegmentScan(segment.head, chunks(files, segment.fd, segment.head.start, segment.limit)).items():
-            if not isinstance(item, Flaw) and (cap is None or item[0] < cap):
-                yield item
+        for scan in scans(files, segment):
+            for item in scan.items():
+                if not isinstance(item, Flaw) and (cap is None or item[0] < cap):
+                    yield item
 
 
 def salvage(files: FileSystem, scan: LogScan, first_damaged: int, epoch: Epoch) -> Salvage:

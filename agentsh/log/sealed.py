@@ -72,6 +72,13 @@ class SealedFile:
         if not self.whole:
             self.frames = self._salvaged()
 
+    @property
+    def content_bytes(self) -> int:
+        """Length of the content, as far as it is known: what lost frames held is a guess."""
+        if self.description is not None:
+            return self.description.raw_bytes
+        return max((frame.raw_at + frame.raw_size for frame in self.frames), default=0)
+
     def unpack(self, frame: Frame) -> bytes | None:
         """Return the content of a frame, or None where it does not hold.
 

@@ -148,6 +148,11 @@ class OpenLog(Protocol):
         """
         ...
 
+    async def nearly_full(self) -> int | None:
+        """Return how many bytes are left where that is less than it should be, else None: then nothing that could
+        fill the place is to be started, so that what is under way can still be recorded."""
+        ...
+
     async def close(self) -> None:
         """Sync, and give the lease back. Idempotent."""
         ...

@@ -15,6 +15,7 @@ from agentsh.log.files import READ, FileSystem
 from agentsh.log.frame import decode_event, encode_event
 from agentsh.log.record import Draft, Record
 from agentsh.log.recover import OpenSegment
+from agentsh.log.reserve import NO_ROOM, RESERVE_BYTES, Reserve
 from agentsh.log.roll import roll, take_back
 from agentsh.log.scan import entry_of
 from agentsh.log.segment import OPEN_NAME, close_segment, name_rescue, new_header, write_rescue
@@ -24,8 +25,6 @@ from agentsh.log.sync import GroupSync
 
 Durability = Literal["ack", "always", "none"]
 """ack: durable when somebody waits, else within 100 ms. always: before append returns. none: never (for tests)."""
-
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class Appender:
@@ -37,6 +36,7 @@ class Appender:
     def __init__(
         self, files: FileSystem, directory: str, session: str, segment: OpenSegment, *, blobs: BlobStore, by: str,
         last_seq: int, durable_seq: int, unsynced: Sequence[tuple[int, bytes]] = (), durability: Durability = "ack",
+        reserve_bytes: int = RESERVE_BYTES,
     ) -> None:  # fmt: skip
         self._files = files
         self._directory = directory
@@ -47,6 +47,7 @@ class Appender:
         self._last_seq = last_seq
         self._size = segment.size
         self._torn = False
+        self._reserve = Reserve(files, reserve_bytes)
         self._refusal: Callable[[], Exception] | None = None
         self._durability = durability
         self._keep = durability != "none"
@@ -93,6 +94,7 @@ class Appender:
                 records = self._encode(fitted)
                 data = b"".join([record.raw for record in records])
                 self._write(data)
+                self._reserve.keep_ahead(self._segment.fd, self._size)
                 self._last_seq = records[-1].seq
                 if self._keep:
                     self._unsynced.extend((record.seq, record.raw) for record in records)
@@ -109,6 +111,13 @@ class Appender:
             done.set_result(None)
             return done
         return self._sync.wait(seq)
+
+    def free(self) -> int | None:
+        """Return the bytes that the disk of the log has left for us, or None where it does not say."""
+        try:
+            return self._files.free(self._directory)
+        except OSError:
+            return None
 
     def anchor(self) -> Anchor | None:
         """Return the place of the last record, or None where the open segment holds none that reads."""
@@ -170,6 +179,7 @@ class Appender:
                 )  # fmt: skip
             except OSError:
                 return False
+            self._reserve.give_back(old.fd, self._size)
             self._size = self._segment.size
             with suppress(OSError):  # all that it had is durable
                 self._files.close(old.fd)
@@ -187,6 +197,8 @@ class Appender:
         finally:
             with self._io:
                 if self._segment.fd >= 0:
+                    if not self._torn and self._refusal is None and self._sync.failed is None:
+                        self._reserve.give_back(self._segment.fd, self._size)
                     self._files.close(self._segment.fd)
                     self._segment = self._segment._replace(fd=-1)
 
@@ -229,13 +241,14 @@ class Appender:
         """Leave nothing half-written; where even that fails, the next append begins with it."""
         if self._torn:
             return
+        self._reserve.gone()
         try:
             self._files.truncate(self._segment.fd, self._size)
         except OSError:
             self._torn = True
 
     def _failed(self, error: OSError, what: str) -> LogWriteFailed:
-        hint = "free some space" if error.errno in _NO_ROOM else None
+        hint = "free some space" if error.errno in NO_ROOM else None
         return LogWriteFailed(f"{what} of {self._session}: {error.strerror or error}", hint=hint)
 
     def _somebody_else(self) -> SessionHeld:
@@ -276,6 +289,7 @@ class Appender:
                 self._refusal = lambda: LogWriteFailed(failure.message, hint=failure.hint)
                 raise failure from cause
             self._segment, self._size, self._torn = new, new.size, False
+            self._reserve.gone()
             self._unsynced.clear()
             with suppress(OSError):  # it was given up already
                 self._files.close(old.fd)

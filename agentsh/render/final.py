@@ -5,7 +5,7 @@ from typing import TextIO
 from agentsh.base.text import clean, one_line, plural
 from agentsh.events.event import Event
 from agentsh.events.session import Note, Recovered
-from agentsh.events.signals import Retrying, SavingStopped, Signal
+from agentsh.events.signals import DiskNearlyFull, Retrying, SavingStopped, Signal
 from agentsh.events.turn import AgentMessage, TurnFinished, UserMessage
 from agentsh.ports.texts import Texts
 from agentsh.render import words
@@ -23,6 +23,7 @@ class FinalRenderer:
         self._texts = texts
         self._answer = ""
         self._unsaved = ""
+        self._warned = False
 
     def on(self, event: Event) -> None:
         """Keep the newest reply; print it at the end of the turn."""
@@ -39,7 +40,7 @@ class FinalRenderer:
                 self._say(one_line(self._texts.text(text), 300))
 
     def signal(self, signal: Signal) -> None:
-        """Tell of retries; keep for the end of the turn that the log could not be written."""
+        """Tell of retries and of a disk that fills up; keep for the end that the log could not be written."""
         match signal:
             case Retrying():
                 self._say(
@@ -48,6 +49,10 @@ class FinalRenderer:
                 )
             case SavingStopped(reason):
                 self._unsaved = one_line(reason, 300)
+            case DiskNearlyFull(reason):
+                if not self._warned:
+                    self._say(f"{one_line(reason, 300)}: nothing that has effects is started")
+                self._warned = True
 
     def close(self) -> None:
         """Flush both."""

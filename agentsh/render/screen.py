@@ -9,7 +9,15 @@ from rich.text import Text
 
 from agentsh.base.text import one_line
 from agentsh.events.event import Event, Opaque
-from agentsh.events.signals import ReasoningDelta, Retrying, SavingStopped, Signal, TextDelta, ToolProgress
+from agentsh.events.signals import (
+    DiskNearlyFull,
+    ReasoningDelta,
+    Retrying,
+    SavingStopped,
+    Signal,
+    TextDelta,
+    ToolProgress,
+)
 from agentsh.events.tool import ApprovalAsked, CodeEdit, ToolCall, ToolResult, ToolStarted
 from agentsh.events.turn import AgentMessage, TurnFinished, UserMessage
 from agentsh.ports.texts import Texts
@@ -128,7 +136,9 @@ class ScreenRenderer:
                 )
             case SavingStopped(reason):
                 self._alarm = f"NOTHING IS BEING SAVED: {one_line(reason, 300)}"
-        self._draw(force=printed or isinstance(signal, (Retrying, SavingStopped)))
+            case DiskNearlyFull(reason):
+                self._alarm = self._alarm or f"{one_line(reason, 300)}: nothing that has effects is started"
+        self._draw(force=printed or isinstance(signal, (Retrying, SavingStopped, DiskNearlyFull)))
         self._flush()
 
     def tick(self) -> None:

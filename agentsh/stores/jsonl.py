@@ -16,17 +16,16 @@ from agentsh.base.errors import (
     SessionHeld,
     SessionMissing,
     SessionReadOnly,
-    UsageProblem,
 )
 from agentsh.log.back import newest_first
 from agentsh.log.chain import Anchor, LogScan
 from agentsh.log.checkpoint import Checkpoint, write_checkpoint
 from agentsh.log.files import FileSystem, RealFiles, make_dirs
-from agentsh.log.fork import NoSuchEvent, fork
 from agentsh.log.lease import LOCK_NAME, Lease, holder_of, take
 from agentsh.log.opening import open_log
 from agentsh.log.record import Draft, Record
 from agentsh.log.recover import OpenSegment
+from agentsh.log.reserve import MIN_FREE_BYTES, RESERVE_BYTES
 from agentsh.log.roll import SEGMENT_BYTES
 from agentsh.log.scan import peek, to_record
 from agentsh.log.seal import MIN_BYTES
@@ -35,6 +34,7 @@ from agentsh.log.segment import OPEN_NAME, begin_segment, discard, new_header
 from agentsh.log.skipped import skipped_damages
 from agentsh.log.store import BlobStore, Capabilities, Damage, Folded, Holder, Opened, OpenLog, Recovery
 from agentsh.log.writer import Appender, Durability
+from agentsh.stores.forking import forked
 from agentsh.stores.worker import Worker, outcome
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
@@ -44,7 +44,8 @@ class JsonlStore:
     """`SESSIONS/ID/events.jsonl` with its lock and quarantine. The bytes: docs/log-format.md.
 
     durability: see `Durability`. segment_bytes: from this length on the open segment is closed at a turn's end, and
-    sealed in the background. `read`, `lines`, `damages`, `sessions` and `holder` need no lease, change no byte
+    sealed in the background. min_free_bytes: below that the disk is nearly full; 0: it never is, and no room is kept
+    for the last records. `read`, `lines`, `damages`, `sessions` and `holder` need no lease, change no byte
     and work on a log that is being written.
     """
 
@@ -56,6 +57,7 @@ class JsonlStore:
         files: FileSystem | None = None,
         durability: Durability = "ack",
         segment_bytes: int = SEGMENT_BYTES,
+        min_free_bytes: int = MIN_FREE_BYTES,
     ) -> None:
         self.capabilities = Capabilities(durable=durability != "none", multi_host=False)
         self.blobs = blobs
@@ -63,6 +65,7 @@ class JsonlStore:
         self._files: FileSystem = files or RealFiles()
         self._durability: Durability = durability
         self._segment_bytes = segment_bytes
+        self._min_free_bytes = min_free_bytes
 
     async def create(self, session: str, *, by: str) -> OpenLog:
         """Create an empty log, durably, and hold its lease.
@@ -93,7 +96,7 @@ class JsonlStore:
             worker.stop()
             raise
         place = self._files, os.path.join(self._root, session), session
-        return _JsonlLog(place, parts, worker, self._segment_bytes), parts
+        return _JsonlLog(place, parts, worker, self._segment_bytes, self._min_free_bytes), parts
 
     def read(self, session: str, *, after_seq: int = 0) -> Iterator[Record]:
         """Yield the records beyond `after_seq` in order."""
@@ -176,6 +179,7 @@ class JsonlStore:
                 files.close(segment.fd)
                 raise
         except FileExistsError as error:
+            _release(lease)  # somebody opened what we had made so far, and was done before we had the lease
             raise SessionExists(f"session {session} is there already") from error
         except (OSError, SessionHeld) as error:
             if isinstance(error, SessionHeld):  # somebody took it for an interrupted creation, and has it now
@@ -190,15 +194,7 @@ class JsonlStore:
         if not _is_name(child):
             raise ValueError(f"{child[:80]!r} cannot name a session")
         self._existing(parent)
-        try:
-            segment, lease, last = fork(self._files, self._root, parent, child, upto_seq, by=by)
-        except FileExistsError as error:
-            raise SessionExists(f"session {child} is there already") from error
-        except NoSuchEvent as error:
-            hint = f"the last one is {error.last_seq}"
-            raise UsageProblem(f"session {parent} has no event {upto_seq or 'yet'}", hint=hint) from None
-        except OSError as error:
-            raise LogWriteFailed(f"cannot fork session {parent}: {error.strerror or error}") from error
+        segment, lease, last = forked(self._files, self._root, parent, child, upto_seq, by=by)
         return _Parts(self._appender(child, segment, by, last, last, ()), self._sealer(child), lease)
 
     def _remove(self, directory: str) -> None:
@@ -253,6 +249,7 @@ class JsonlStore:
         return Appender(
             self._files, os.path.join(self._root, session), session, segment, blobs=self.blobs, by=by,
             last_seq=last, durable_seq=durable, unsynced=unsynced, durability=self._durability,
+            reserve_bytes=RESERVE_BYTES if self._min_free_bytes else 0,
         )  # fmt: skip
 
 
@@ -279,9 +276,12 @@ class _Parts(NamedTuple):
 class _JsonlLog:
     """An open log: what blocks runs on its worker."""
 
-    def __init__(self, place: tuple[FileSystem, str, str], parts: _Parts, worker: Worker, segment_bytes: int) -> None:
+    def __init__(
+        self, place: tuple[FileSystem, str, str], parts: _Parts, worker: Worker, segment_bytes: int, min_free: int
+    ) -> None:
         self._files, self._directory, self.session = place
         self._segment_bytes = segment_bytes
+        self._min_free_bytes = min_free
         self._appender = parts.appender
         self._skipped = parts.folded is not None
         self._parts: _Parts | None = parts._replace(records=(), folded=None)
@@ -339,6 +339,12 @@ class _JsonlLog:
         if self._parts is not None:
             parts, size = self._parts, self._segment_bytes
             self._worker.start(lambda: parts.keep_house(size))
+
+    async def nearly_full(self) -> int | None:
+        if not self._min_free_bytes or self._parts is None:
+            return None
+        free = await self._worker.run(self._appender.free)
+        return free if free is not None and free < self._min_free_bytes else None
 
     async def close(self) -> None:
         if self._parts is not None:

@@ -97,6 +97,9 @@ class _MemoryLog:
     async def turn_ended(self) -> None:
         return
 
+    async def nearly_full(self) -> int | None:
+        return None
+
     async def close(self) -> None:
         if self._kept.lease is self:
             self._kept.lease = None

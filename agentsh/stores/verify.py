@@ -123,15 +123,19 @@ class Verifier:
             if begun.odd or not flawless(segment, session):
                 begun.odd = True
                 continue
-            end = found.size if segment.limit is None else min(found.size, segment.limit)
+            end = _end(segment, found.size)
             known = self._known(session, segment, found.inode, found.mtime_ns, end)
-            pieces = stretches(self._files, directory, segment, known.size if known else segment.head.start, end)
+            pieces = stretches(self._files, directory, segment, known.size if known else _start(segment), end)
+            if known is not None and segment.sealed is not None:
+                pieces = []
             runs = [(piece, executor.submit(_run, piece)) for piece in pieces]
             begun.parts.append(_Part(segment, Mark(end, found.mtime_ns, found.inode, _NO_RUN), known, runs))
             header = segment.head.header
             named = header.prev_sha256 if header is not None and header.parent is None else None
             if before is not None and before.limit is None and named and (known is None or pieces):
-                begun.chains.append((segment, executor.submit(_chain, directory, before, named)))
+                # A sealed one has its hash written down: nothing to read, and nothing to give to another process.
+                where = executor if before.sealed is None else _Here()
+                begun.chains.append((segment, where.submit(_chain, directory, before, named)))
         return begun
 
     def _known(self, session: str, segment: Segment, inode: int, mtime_ns: int, end: int) -> Mark | None:
@@ -143,6 +147,8 @@ class Verifier:
             return None
         if (mark.size, mark.mtime_ns) == (end, mtime_ns):
             return mark
+        if segment.sealed is not None:  # never grows
+            return None
         salt = segment.head.salt or 0
         grown = mark.size < end and line_ends_at(self._files, segment.fd, mark.size, salt, mark.run.crc)
         return mark if grown else None
@@ -243,6 +249,16 @@ class _Begun:
         self.parts: list[_Part] = []
         self.chains: list[tuple[Segment, Future[bool]]] = []
         self.blobs: list[tuple[str, int]] = []
+
+
+def _start(segment: Segment) -> int:
+    """Return where the bytes to check begin: behind the header; of a sealed segment all of the file is checked."""
+    return segment.head.start if segment.sealed is None else 0
+
+
+def _end(segment: Segment, size: int) -> int:
+    """Return where they end. size: of the file."""
+    return size if segment.limit is None or segment.sealed is not None else min(size, segment.limit)
 
 
 def _empty(last_seq: int) -> tuple[str, ...]:

@@ -8,11 +8,15 @@ from agentsh.log.store import Damage, OpenLog
 
 
 class FailingLog:
-    """Passes everything on to another log. full: which appends find no room. before_sync: called at each wait."""
+    """Passes everything on to another log.
+
+    full: which appends find no room. free_bytes: what `nearly_full` says. before_sync: called at each wait.
+    """
 
     def __init__(self, log: OpenLog) -> None:
         self._log = log
         self.full: Callable[[Sequence[Draft]], bool] = lambda drafts: False
+        self.free_bytes: int | None = None
         self.before_sync: Callable[[], None] = lambda: None
 
     @property
@@ -52,6 +56,10 @@ class FailingLog:
     async def turn_ended(self) -> None:
         """Pass it on."""
         await self._log.turn_ended()
+
+    async def nearly_full(self) -> int | None:
+        """Return what the test says."""
+        return self.free_bytes
 
     async def close(self) -> None:
         """Close."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentsh.app.catalog import (
+    _SEGMENT,
     LOG_NAME,
     Filter,
     Row,
@@ -22,10 +23,14 @@ from agentsh.app.catalog import (
 from agentsh.app.paths import Home, Homes
 from agentsh.base.errors import SessionAmbiguous, SessionHeld, SessionMissing
 from agentsh.log.files import RealFiles
+from agentsh.log.frame import encode_event, encode_header
 from agentsh.log.lease import take
-from agentsh.log.segment import OPEN_NAME
+from agentsh.log.record import Draft
+from agentsh.log.seal import seal_closed
+from agentsh.log.segment import OPEN_NAME, closed_name, closed_segments
 from tests.app.rig import a_home, a_session, an_id
 
+TS = "2026-11-29T16:20:01.123456Z"
 A, B, C, D = (an_id(n) for n in (1, 2, 3, 4))
 
 
@@ -222,6 +227,48 @@ def test_an_id_in_two_homes_is_the_one_that_was_written_last(home: Home, tmp_pat
 
 def test_the_log_has_one_name() -> None:
     assert LOG_NAME == OPEN_NAME
+
+
+def test_a_log_of_several_segments(home: Home) -> None:
+    """Its size is that of all; its age and its row in the index go by the newest, with or without an open one."""
+    a_session(home, A, filler=9000, second=1)
+    a_session(home, B, filler=3000, second=2)
+    path = a_session(home, C, filler=100, second=3)
+    closed = path.with_name(closed_name(0, 1))
+    path.rename(closed)
+    head = encode_header(C, ordinal=1, first_seq=5, nonce="1" * 16, created=TS, by="t")
+    draft = Draft("renamed", TS, {"title": "the newest", "by": "user"})
+    path.write_bytes(head.raw + encode_event(draft, seq=5, dur=4, salt=head.salt))
+    for number in range(3, 8):  # others lie beside them that are no segments
+        (path.parent / f"{number}.jsonl").write_bytes(b"x" * 5000)
+    both = closed.stat().st_size + path.stat().st_size
+    row = next(r for r in rows(one(home), Filter()) if r.place.id == C)
+    assert (row.place.size, row.summary["title"], row.state) == (both, "the newest", "idle")
+    assert row_of(row.place).place.size == both
+    assert listed(home, sort="size") == [A, B, C]
+    seal_closed(RealFiles(), str(path.parent), C, below=1, min_bytes=0)
+    sealed = closed.with_name(closed.name + ".zst")
+    row = next(r for r in rows(one(home), Filter()) if r.place.id == C)
+    assert row.place.size == sealed.stat().st_size + path.stat().st_size
+    path.unlink()  # a change of segments was interrupted
+    os.utime(sealed, (2e9, 2e9))
+    (row, *_) = rows(one(home), Filter())
+    assert (row.place.id, row.place.size, row.state) == (C, sealed.stat().st_size, "idle")
+    assert row.place.updated_ns == 2e18
+
+
+def test_a_segment_that_is_no_plain_file_is_not_waited_for(home: Home) -> None:
+    path = a_session(home, A, second=1)
+    os.mkfifo(path.with_name(closed_name(0, 1)))
+    (row,) = rows(one(home), Filter())
+    assert row.summary["problem"] == f"the log of session {A} is no plain file"
+
+
+def test_the_names_of_segments_are_those_of_the_log() -> None:
+    names = [OPEN_NAME, closed_name(0, 1), closed_name(7, 61213) + ".zst", closed_name(1234567, 1)]
+    others = ["lock", "events.jsonl.new", closed_name(0, 1) + ".zst.new", "1-1.jsonl", "0000000-1.jsonl"]
+    assert [n for n in [*names, *others] if _SEGMENT.fullmatch(n)] == names
+    assert sorted(c.name for c in closed_segments([*names, *others])) == sorted(names[1:])
 
 
 def test_what_is_no_session_is_not_listed(home: Home) -> None:

@@ -1,14 +1,17 @@
 """agentsh.toml of the user and of the home, the environment: merged in that order, checked, told in one line."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from agentsh.app.paths import Home, Homes
 from agentsh.app.settings import Settings, choose_model, host_of, load_settings
+from agentsh.app.stores import event_store
 from agentsh.app.wiring import WIRES
 from agentsh.base.errors import UsageProblem
-from tests.app.rig import a_home
+from agentsh.testing.store_contract import note
+from tests.app.rig import a_home, an_id
 
 
 class User:
@@ -156,3 +159,27 @@ def test_the_default_endpoint_is_the_one_of_the_environment(user: User) -> None:
 )
 def test_a_host_is_scheme_host_and_port_and_no_secret(url: str, host: str) -> None:
     assert host_of(url) == host
+
+
+def test_the_log_settings_reach_the_store(user: User) -> None:
+    user.config.write_text("[log]\ndurability = 'none'\nsegment_bytes = 70000\nmin_free_bytes = 0")
+    log = user.load().log
+    assert log.model_dump() == {"durability": "none", "segment_bytes": 70_000, "min_free_bytes": 0}
+    store = event_store(user.homes.write, log)
+
+    async def two_turns() -> list[str]:
+        opened = await store.create(an_id(1), by="t")
+        for _ in range(2):
+            await opened.append([note("x" * 20_000) for _ in range(4)])
+            await opened.turn_ended()
+        await opened.close()
+        return sorted(p.name for p in (user.homes.write.sessions / an_id(1)).iterdir())
+
+    assert [n[:6] for n in asyncio.run(two_turns())] == ["000000", "000001", "events", "lock"]
+
+
+@pytest.mark.parametrize("line", ["segment_bytes = 10", "segment_bytes = 'a'", "min_free_bytes = -1"])
+def test_log_settings_that_cannot_be(user: User, line: str) -> None:
+    user.config.write_text(f"[log]\n{line}")
+    with pytest.raises(UsageProblem, match=r"log\.(segment|min_free)_bytes"):
+        user.load()

@@ -7,28 +7,26 @@ it, so that every crash meets the traces of earlier ones.
 import errno
 import os
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 
-from agentsh.base.errors import AgentshError, LogWriteFailed, SessionExists, SessionHeld, SessionReadOnly
+from agentsh.base.errors import LogWriteFailed, SessionExists, SessionHeld, SessionReadOnly
 from agentsh.log.lease import LOCK_NAME
 from agentsh.log.store import Opened, OpenLog, Recovery
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.jsonl import JsonlStore
 from agentsh.testing.disks import SimDisk
 from tests.crash.ledger import Ledger, Violation, draft
-from tests.crash.machine import Machine, Plan, Stopped, now, one_thread
+from tests.crash.machine import Machine, Plan, Stopped, now
 
 ROOT = "/home/sessions"
 BLOBS = "/home/blobs"
 NAMES = ("20261129-aaaaaa", "20261129-bbbbbb")
 SIZES = (0, 1, 30, 300, 1_500, 6_000, 20_000)
 BLOB_SIZES = (26_000, 40_000)
-SHORT_LIFE = 36
-"""Changes of the disk in a short life, and some more."""
+NEVER = 1 << 30
+"""Bytes: a segment that long is never made here, so that none is closed or sealed."""
 
 
 class Options(NamedTuple):
@@ -36,7 +34,8 @@ class Options(NamedTuple):
 
     patches: opened around a run, for mutants of the code. faults: share of lives in which operations fail.
     kills: share of lives that end without a power cut. rot: share of runs in which a byte changes.
-    changes: a life ends within one of these numbers of changes of the disk. run: what lives, None for `Run`.
+    changes: a life ends within one of these numbers of changes of the disk. sync_fails: number of the sync that fails
+    in the first of two short lives. run: what lives, None for `Run`.
     """
 
     lives: int = 5
@@ -44,6 +43,7 @@ class Options(NamedTuple):
     kills: float = 0.25
     rot: float = 0.3
     changes: tuple[int, ...] = (10, 30, 90)
+    sync_fails: int = 0
     machine: Callable[[SimDisk, Random, Plan], Machine] = Machine
     patches: tuple[Callable[[], Any], ...] = ()
     run: "type[Run] | None" = None
@@ -59,12 +59,15 @@ class Figures:
     kills: int = 0
     failures: int = 0
     rescues: int = 0
+    rolls: int = 0
+    seals: int = 0
     violations: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         return (
             f"{self.runs} runs, {self.cuts} cuts ({self.recovery_cuts} of them during recovery), {self.kills} kills, "
-            f"{self.failures} failed operations, {self.rescues} rescues, {len(self.violations)} violations"
+            f"{self.failures} failed operations, {self.rescues} rescues, {self.rolls} rolls, {self.seals} seals, "
+            f"{len(self.violations)} violations"
         )
 
 
@@ -79,6 +82,7 @@ class Run:
         self.disk.mkdir("/home")
         self.disk.sync_dir("/")
         self.ledgers = [Ledger(name) for name in NAMES]
+        self.segment_bytes = self.dice.choice((1, 2_000, 20_000, NEVER))
         self.texts = 0
         self.rot_at = self.dice.randrange(1, options.lives) if self.dice.random() < options.rot else 0
         self.power_cut = False
@@ -97,24 +101,32 @@ class Run:
             for ledger in self.ledgers:
                 self.recover(ledger)
 
-    def short(self, killed_at: int, cut_at: int) -> None:
-        """Live the same short life twice; the first is killed, in the second the power goes."""
-        ledger = self.ledgers[0]
+    def short(self, killed_at: int, cut_at: int, *, turns: int = 0) -> None:
+        """Live the same short life twice, killed at first, then cut. turns: each closes and seals a segment."""
+        ledger, self.segment_bytes = self.ledgers[0], 1 if turns else NEVER
         for stop_at, power_cut in ((killed_at, False), (cut_at, True)):
-            machine = self._machine(Plan(stop_at))
+            fails = self.options.sync_fails if not power_cut else 0
+            machine = self._machine(Plan(stop_at, fails, sync_only=True))
+            self.calm = not fails
             try:
-                store = store_on(machine)
+                store = self.store_on(machine)
                 log = self.begin(store, ledger)
-                assert log is not None
-                for text in ("short", "x" * BLOB_SIZES[0]):
+                if log is None:
+                    continue
+                for text in ("short", "x" * BLOB_SIZES[0]) if not turns else ["turn"] * turns:
                     ledger.trying([draft(text)])
                     ledger.told_of(now(log.append([draft(text)])))
+                    if turns:
+                        now(log.turn_ended())
                 now(log.wait_durable(log.last_seq))
                 ledger.said_durable(log.last_seq)
             except Stopped:
                 pass
+            except LogWriteFailed:
+                if self.calm:
+                    raise
             finally:
-                machine.dead = True
+                self._count(machine)
             self.stop(power_cut)
         self.recover(ledger)
 
@@ -132,6 +144,17 @@ class Run:
 
     def _machine(self, plan: Plan) -> Machine:
         return self.options.machine(self.disk, self.dice, plan)
+
+    def store_on(self, machine: Machine) -> JsonlStore:
+        blobs = FileBlobs(BLOBS, files=machine)
+        return JsonlStore(ROOT, blobs, files=machine, segment_bytes=self.segment_bytes)
+
+    def _count(self, machine: Machine) -> None:
+        machine.dead = True
+        self.figures.failures += machine.failed
+        self.figures.rescues += machine.rescues
+        self.figures.rolls += machine.rolls
+        self.figures.seals += machine.seals
 
     def stop(self, power_cut: bool) -> None:
         if power_cut:
@@ -151,7 +174,7 @@ class Run:
         machine = self._machine(plan)
         self.calm = not plan.fail_at
         try:
-            store = store_on(machine)
+            store = self.store_on(machine)
             logs: dict[str, OpenLog] = {}
             for _ in range(self.dice.randint(1, 14)):
                 ledger = self.dice.choices(self.ledgers, (4, 1))[0]
@@ -166,11 +189,9 @@ class Run:
         except Stopped:
             pass
         finally:
-            machine.dead = True
+            self._count(machine)
             if plan.evict and machine.failed:  # the kernel has forgotten what the disk refused, and so was said
                 self.cut_since_check.update(NAMES)
-            self.figures.failures += machine.failed
-            self.figures.rescues += machine.rescues
 
     def begin(self, store: JsonlStore, ledger: Ledger, *, forgotten: bool = False) -> OpenLog | None:
         log: OpenLog
@@ -200,7 +221,8 @@ class Run:
 
     def _step(self, store: JsonlStore, machine: Machine, ledger: Ledger, log: OpenLog) -> bool:
         """Do one thing; False where the log was closed."""
-        what = self.dice.choices(("append", "wait", "tick", "busy", "close", "second"), (8, 4, 2, 2, 1, 0.5))[0]
+        kinds, odds = ("append", "wait", "tick", "busy", "turn", "close", "second"), (8, 4, 2, 2, 4, 1, 0.5)
+        what = self.dice.choices(kinds, odds)[0]
         try:
             if what == "append":
                 self._append(ledger, log)
@@ -212,12 +234,14 @@ class Run:
                 log._appender._sync.tick()  # type: ignore[attr-defined]
             elif what == "busy":
                 self._append_during_sync(machine, ledger, log)
+            elif what == "turn":
+                now(log.turn_ended())
             elif what == "close":
                 now(log.close())
                 ledger.said_durable(ledger.last)
                 return False
             else:
-                self.second_writer(ledger, store_on(machine))
+                self.second_writer(ledger, self.store_on(machine))
         except (LogWriteFailed, SessionReadOnly):
             if self.calm:
                 raise
@@ -274,14 +298,17 @@ class Run:
     def rot(self) -> None:
         """Change one byte of one segment, where it lies."""
         ledger = self.ledgers[0]
-        names = [name for name in files_of(self.disk, ledger) if name.endswith(".jsonl") and "/" not in name]
+        names = [n for n in files_of(self.disk, ledger) if n.endswith((".jsonl", ".jsonl.zst")) and "/" not in n]
         segments = [f"{ROOT}/{ledger.session}/{name}" for name in names]
         if segments:
             path = self.dice.choice(segments)
             data = self.disk.tree()[path]
             if data:
                 offset = self.dice.randrange(len(data))
-                ledger.rotted(data, offset)
+                if path.endswith(".zst"):
+                    ledger.rotted_frame(data, offset)
+                else:
+                    ledger.rotted(data, offset)
                 self.disk.flip(path, offset, 1 << self.dice.randrange(8))
 
     def recover(self, ledger: Ledger) -> None:
@@ -290,20 +317,20 @@ class Run:
         for _ in range(self.dice.choice((0, 0, 1, 2))):
             machine = self._machine(Plan(self.dice.randint(1, 12)))
             try:
-                store = store_on(machine)
+                store = self.store_on(machine)
                 if ledger.session in store.sessions():
                     now(self.opened(store, ledger).log.close())
             except Stopped:
                 pass
             finally:
-                machine.dead = True
+                self._count(machine)
             power_cut = self.dice.random() >= self.options.kills
             self.stop(power_cut)
             if power_cut:
                 self.figures.recovery_cuts += 1
                 before = before if settled else files_of(self.disk, ledger)
                 settled = True
-        store = store_on(self._machine(Plan()))
+        store = self.store_on(self._machine(Plan()))
         if ledger.session not in store.sessions():
             if ledger.created:
                 raise Violation("a session that was created is not listed")
@@ -333,10 +360,6 @@ class Run:
             raise Violation(f"after recovery there is still {torn}")
 
 
-def store_on(machine: Machine) -> JsonlStore:
-    return JsonlStore(ROOT, FileBlobs(BLOBS, files=machine), files=machine)
-
-
 def files_of(disk: SimDisk, ledger: Ledger) -> dict[str, bytes]:
     """Return the files of a session, by their names below it, but for the lock."""
     place = f"{ROOT}/{ledger.session}"
@@ -345,41 +368,3 @@ def files_of(disk: SimDisk, ledger: Ledger) -> dict[str, bytes]:
     except FileNotFoundError:
         return {}
     return {os.path.relpath(path, place): data for path, data in found.items() if not path.endswith(LOCK_NAME)}
-
-
-def laboratory(first_seed: int, cuts: int, options: Options | None = None, *, enough: int = 0) -> Figures:
-    """Make runs from seeds upwards until there were so many cuts, or `enough` violations."""
-    figures, options, seed = Figures(), options or Options(), first_seed
-    while figures.cuts < cuts and not (enough and len(figures.violations) >= enough):
-        _one(seed, options, figures, Run.go)
-        seed += 1
-    return figures
-
-
-def short_lives(options: Options | None = None, *, step: int = 1, enough: int = 0) -> Figures:
-    """Make every run of a short life that is killed, another that the power ends, and a third that looks.
-
-    step: only every so many places. Short workloads, each ended at each place, find most faults of file systems
-    (CrashMonkey, OSDI 2018); so here.
-    """
-    figures, options = Figures(), options or Options()
-    places = [*range(1, SHORT_LIFE, step), 0]
-    for killed_at in places:
-        for cut_at in places:
-            if enough and len(figures.violations) >= enough:
-                return figures
-            seed = killed_at * SHORT_LIFE + cut_at
-            _one(seed, options, figures, partial(Run.short, killed_at=killed_at, cut_at=cut_at))
-    return figures
-
-
-def _one(seed: int, options: Options, figures: Figures, what: Callable[[Run], None]) -> None:
-    with ExitStack() as stack:
-        stack.enter_context(one_thread(seed))
-        for patch in options.patches:
-            stack.enter_context(patch())
-        try:
-            what((options.run or Run)(seed, options, figures))
-        except (Violation, AgentshError, OSError, AssertionError, LookupError, ValueError, TypeError) as error:
-            figures.violations.append(f"seed {seed}: {type(error).__name__}: {error}")
-    figures.runs += 1

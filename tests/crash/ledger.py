@@ -4,9 +4,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from agentsh.log.files import READ
 from agentsh.log.record import Draft, Record
+from agentsh.log.sealed import SealedFile
 from agentsh.log.segment import OPEN_NAME
 from agentsh.log.store import BlobStore, Recovery
+from tests.log.disks import MemFiles
 
 _SEQ = re.compile(rb'\{"seq":([0-9]+),')
 
@@ -60,6 +63,19 @@ class Ledger:
         if start == 0:
             self.header = b""
 
+    def rotted_frame(self, packed: bytes, offset: int) -> None:
+        """Take note that a byte of a sealed segment was changed: the lines of its frame may go, and no others."""
+        files = MemFiles()
+        files.put("/s", packed)
+        fd = files.open("/s", READ)
+        sealed = SealedFile(files, fd)
+        for frame in sealed.frames:
+            if frame.at <= offset < frame.at + frame.size:
+                content = sealed.unpack(frame) or b""
+                self.gone.update(int(seq) for seq in _SEQ.findall(content))
+                if frame.raw_at == 0:
+                    self.header = b""
+
     # The checks.
 
     def check(self, records: Sequence[Record], blobs: BlobStore, *, power_cut: bool) -> None:
@@ -104,6 +120,7 @@ class Ledger:
             Violation: bytes are gone.
         """
         segments = [data for name, data in after.items() if name.endswith(".jsonl")]
+        segments += [content(data) for name, data in after.items() if name.endswith(".jsonl.zst")]
         quarantine = {name: data for name, data in after.items() if name.startswith("quarantine/")}
         for name, data in self.kept.items():
             if quarantine.get(name) != data:
@@ -119,6 +136,14 @@ class Ledger:
         if self.header and not any(data.startswith(self.header) for data in segments):
             raise Violation("the header of a segment that was ready is lost")
         self.header = after.get(OPEN_NAME, b"").partition(b"\n")[0] + b"\n"
+
+
+def content(packed: bytes) -> bytes:
+    """Return what is in a sealed segment, as far as it unpacks."""
+    files = MemFiles()
+    files.put("/s", packed)
+    sealed = SealedFile(files, files.open("/s", READ))
+    return b"".join(sealed.unpack(frame) or b"" for frame in sealed.frames)
 
 
 def _shared(one: bytes, other: bytes) -> int:

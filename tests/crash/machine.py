@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -12,12 +13,17 @@ from unittest.mock import patch
 from agentsh.base.errors import LogWriteFailed
 from agentsh.log import lease
 from agentsh.log.files import READ
-from agentsh.log.segment import NEW_NAME, OPEN_NAME
+from agentsh.log.seal import seal_closed
+from agentsh.log.sealer import Sealer
+from agentsh.log.segment import NEW_NAME, OPEN_NAME, SEALED
 from agentsh.log.sync import GroupSync
 from agentsh.stores.worker import Worker
 from agentsh.testing.disks import SimDisk
 
 CHANGES = frozenset({"write", "truncate", "sync", "sync_dir", "mkdir", "rmdir", "rename", "link", "unlink"})
+
+SMALL_FRAME = 2_000
+"""Bytes of content of a frame of sealed segments, so that most of them have several."""
 
 
 class Stopped(BaseException):
@@ -55,6 +61,8 @@ class Machine:
         self.ops: list[str] = []
         self.failed = 0
         self.rescues = 0
+        self.rolls = 0
+        self.seals = 0
         self.paths: dict[int, str] = {}
         self.during_sync: Callable[[], None] = lambda: None
 
@@ -87,6 +95,8 @@ class Machine:
     def rename(self, source: str, target: str) -> None:
         self._do("rename", lambda: self.disk.rename(source, target))
         self.rescues += source.endswith(NEW_NAME) and target.endswith(OPEN_NAME)
+        self.rolls += source.endswith(OPEN_NAME)
+        self.seals += target.endswith(".jsonl" + SEALED)
 
     def sync(self, fd: int) -> None:
         upto = self.disk.unsynced(fd) if not self.dead else 0
@@ -160,6 +170,17 @@ class SteppedSync(GroupSync):
                 self._tell(durable)
 
 
+class InlineSealer(Sealer):
+    """A sealer that seals where it is woken, with frames so small that a segment has several."""
+
+    def wake(self, below: int) -> None:
+        self._below = below
+        self._run()
+
+    def stop(self) -> None:
+        return
+
+
 class InlineWorker(Worker):
     """A worker that works where it is called."""
 
@@ -168,6 +189,9 @@ class InlineWorker(Worker):
 
     async def run(self, job: Callable[[], Any], undo: object = None) -> Any:
         return job()
+
+    def start(self, job: Callable[[], object]) -> None:
+        job()
 
     def submit(self, job: Callable[[], Any]) -> Any:
         future: Future[Any] = Future()
@@ -199,6 +223,8 @@ def one_thread(seed: int) -> Iterator[None]:
     with (
         patch("agentsh.log.writer.GroupSync", SteppedSync),
         patch("agentsh.stores.jsonl.Worker", InlineWorker),
+        patch("agentsh.stores.jsonl.Sealer", InlineSealer),
+        patch("agentsh.log.sealer.seal_closed", partial(seal_closed, frame_bytes=SMALL_FRAME)),
         patch("agentsh.stores.jsonl.outcome", _outcome),
         patch("agentsh.log.segment.secrets", dice),
         patch("agentsh.stores.blobs.secrets", dice),

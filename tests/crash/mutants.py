@@ -4,6 +4,7 @@ Those of the port change what the disk is asked for; those of the code change th
 """
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from functools import partial
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -11,13 +12,15 @@ from unittest.mock import patch
 from agentsh.log.files import FileSystem, make_dirs
 from agentsh.log.recover import _begin
 from agentsh.log.scan import Entry, Flaw, SegmentScan
-from agentsh.log.segment import NEW_NAME
+from agentsh.log.seal import NEW
+from agentsh.log.segment import NEW_NAME, SEALED
 from agentsh.log.store import HARMLESS
 from agentsh.log.writer import Appender
 from tests.crash.checkpoints import CheckpointRun, without_a_sync
-from tests.crash.laboratory import Figures, Options, laboratory, short_lives
+from tests.crash.laboratory import Figures, Options
 from tests.crash.ledger import looks_whole
 from tests.crash.machine import Machine
+from tests.crash.runs import laboratory, short_lives
 
 
 class NoDirectorySync(Machine):
@@ -51,7 +54,7 @@ class NoRescueSync(Machine):
     """The segment that takes the lines of a failed sync is not synced itself."""
 
     def sync(self, fd: int) -> None:
-        if not self.paths.get(fd, "").endswith(NEW_NAME):
+        if not self.paths.get(fd, "").endswith("/" + NEW_NAME):
             super().sync(fd)
 
 
@@ -69,6 +72,29 @@ class NoQuarantine(Machine):
     def sync(self, fd: int) -> None:
         if "/quarantine/" not in self.paths.get(fd, ""):
             super().sync(fd)
+
+
+class NoSealSync(Machine):
+    """The sealed form of a segment is not synced before the plain one goes."""
+
+    def sync(self, fd: int) -> None:
+        if not self.paths.get(fd, "").endswith(SEALED + NEW):
+            super().sync(fd)
+
+
+class NoSealedName(Machine):
+    """The name of the sealed form is not durable before the plain one goes."""
+
+    sealed = False
+
+    def rename(self, source: str, target: str) -> None:
+        super().rename(source, target)
+        self.sealed = target.endswith(".jsonl" + SEALED)
+
+    def sync_dir(self, path: str) -> None:
+        sealed, self.sealed = self.sealed, False
+        if not sealed:
+            self._do("sync_dir", lambda: self.disk.sync_dir(path))
 
 
 class NoLease(Machine):
@@ -104,6 +130,17 @@ def _begin_without_lines(*arguments: Any) -> Any:
     return begin(*arguments[:-1], ())
 
 
+_roll = Appender.roll
+
+
+def _roll_unsynced(self: Appender, min_bytes: int = 0) -> bool:
+    """Close a segment whose last lines nobody has synced, nor ever will."""
+    done: Future[None] = Future()
+    done.set_result(None)
+    with patch.object(self._sync, "wait", lambda seq: done):
+        return _roll(self, min_bytes)
+
+
 class CutsAtTheFirst(SegmentScan):
     """Takes the first line that does not read for the end."""
 
@@ -121,18 +158,19 @@ class CutsAtTheFirst(SegmentScan):
 class Mutant(NamedTuple):
     """name: what is broken. options: how it is run. cuts: within how many it must be caught.
 
-    short: it takes the short lives, at each place.
+    short: it takes the short lives, at each place. turns: those with so many turns.
     """
 
     name: str
     options: Options
     cuts: int = 400
     short: bool = False
+    turns: int = 0
 
     def run(self, *, enough: int = 0) -> Figures:
         """Let the laboratory look at it."""
         return (
-            short_lives(self.options, enough=enough)
+            short_lives(self.options, enough=enough, turns=self.turns)
             if self.short
             else laboratory(0, self.cuts, self.options, enough=enough)
         )
@@ -179,6 +217,14 @@ MUTANTS = (
     ),
     _code("recovery cuts at the first bad line", {"agentsh.log.chain.SegmentScan": CutsAtTheFirst}, rot=1.0),
     _port("lease ignored", NoLease),
+    _code("no sync before roll", {"agentsh.log.writer.Appender.roll": _roll_unsynced}),
+    _port("sealed file not synced before the plain one goes", NoSealSync, cuts=1_000),
+    Mutant(
+        "name of the sealed file not durable before the plain one goes",
+        Options(machine=NoSealedName),
+        short=True,
+        turns=1,
+    ),
     _code("names of a killed process trusted", {"agentsh.log.recover._make_names_durable": _nothing}, short=True),
     _code(
         "directories of a killed process trusted",
@@ -198,9 +244,8 @@ MUTANTS = (
     _code(
         "lines of a closed segment left unsynced",
         {"agentsh.log.recover._begin": _begin_without_lines},
-        faults=1.0,
-        kills=0.6,
-        cuts=3_000,
+        short=True,
+        sync_fails=3,
     ),
 )
 """The last four were faults of our own, until the laboratory found them."""

@@ -5,7 +5,8 @@ import sys
 import pytest
 
 from tests.crash.checkpoints import CheckpointRun, counted
-from tests.crash.laboratory import Options, laboratory, short_lives
+from tests.crash.laboratory import Options
+from tests.crash.runs import laboratory, short_lives
 
 FAULTS = Options(faults=0.5)
 CALM = Options()
@@ -21,6 +22,8 @@ def test_power_cuts(part: int) -> None:
     assert figures.violations == []
     assert figures.recovery_cuts > 30
     assert figures.kills > 10
+    assert figures.rolls > 1
+    assert figures.seals > 0
 
 
 @pytest.mark.parametrize("part", range(SHARES))
@@ -43,6 +46,28 @@ def test_short_lives_that_end_at_each_place() -> None:
     figures = short_lives(step=2)
     assert figures.violations == []
     assert figures.cuts > 300
+
+
+def test_lives_with_closed_and_sealed_segments_that_end_at_each_place() -> None:
+    figures = short_lives(step=3, turns=2)
+    assert figures.violations == []
+    assert min(figures.rolls, figures.seals) > 300
+
+
+def test_short_lives_in_which_a_sync_fails() -> None:
+    figures = short_lives(Options(sync_fails=3), step=3)
+    assert figures.violations == []
+    assert figures.rescues > 10
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("sync_fails", range(5))
+@pytest.mark.parametrize("turns", [0, 1, 2])
+def test_short_lives_that_end_at_every_place(turns: int, sync_fails: int) -> None:
+    figures = short_lives(Options(sync_fails=sync_fails), turns=turns)
+    sys.stderr.write(f"\n{turns} turns, sync {sync_fails} fails: {figures}\n")
+    assert figures.violations == []
 
 
 @pytest.mark.soak

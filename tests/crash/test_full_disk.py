@@ -1,5 +1,7 @@
 """A real full disk, a tmpfs of 256 KiB: what was acknowledged is there, and the log goes on once there is room."""
 
+# ruff: noqa: ASYNC221 - nothing else runs on the loop
+
 import os
 import random
 import subprocess
@@ -11,6 +13,7 @@ import pytest
 
 from agentsh.base.errors import LogWriteFailed
 from agentsh.log.record import Record
+from agentsh.log.segment import closed_name
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.jsonl import JsonlStore
 from agentsh.testing.store_contract import SESSION, note, texts
@@ -103,6 +106,83 @@ async def test_a_full_disk_still_opens(small: Path) -> None:
     assert texts(store.read(SESSION)) == [str(n) for n in range(11)]
 
 
+async def test_the_last_records_find_room_that_was_kept_for_them(small: Path) -> None:
+    """Somebody else takes every byte of the disk; the turn that is under way is recorded to its end all the same."""
+    store = JsonlStore(small / "sessions", FileBlobs(small / "blobs"))
+    log = await store.create(SESSION, by="test 1")
+    acked = list(await log.append([note("a prompt")]))
+    ballast = leave(small, 0)
+    with pytest.raises(OSError, match="No space left"):
+        (small / "other").write_bytes(b"x" * PAGE)
+    assert await log.nearly_full() is not None
+    for _ in range(3):  # results and the end of the turn: lines of any length
+        acked += await log.append([note("r" * 20_000)])
+        await log.wait_durable(log.last_seq)
+    assert [r.raw for r in store.read(SESSION)] == [r.raw for r in acked]
+    with pytest.raises(LogWriteFailed, match="No space left"):
+        await log.append([note("r" * 20_000) for _ in range(8)])  # it is no more than that
+    assert [r.raw for r in store.read(SESSION)] == [r.raw for r in acked]
+    await log.close()
+    ballast.unlink()
+
+
+async def test_without_a_reserve_the_last_records_find_none(small: Path) -> None:
+    store = JsonlStore(small / "sessions", FileBlobs(small / "blobs"), min_free_bytes=0)
+    log = await store.create(SESSION, by="test 1")
+    await log.append([note("a prompt")])
+    leave(small, 0)
+    assert await log.nearly_full() is None
+    with pytest.raises(LogWriteFailed, match="No space left"):
+        await log.append([note("r" * 20_000)])
+    await log.close()
+
+
+async def test_the_reserve_is_given_back(small: Path) -> None:
+    def used() -> int:
+        return (small / "sessions" / SESSION / "events.jsonl").stat().st_blocks * 512
+
+    store = JsonlStore(small / "sessions", FileBlobs(small / "blobs"), segment_bytes=1000)
+    log = await store.create(SESSION, by="test 1")
+    await log.append([note("x" * 2000)])
+    assert used() > 100_000
+    await log.turn_ended()  # the segment is closed
+    await log.append([note("y")])
+    await log.close()
+    (closed,) = [name for name in os.listdir(small / "sessions" / SESSION) if name.startswith(closed_name(0, 1))]
+    assert (small / "sessions" / SESSION / closed).stat().st_blocks * 512 == PAGE
+    assert used() == PAGE
+    assert texts(store.read(SESSION)) == ["x" * 2000, "y"]
+
+
+DIES = """
+import asyncio, os, signal, sys
+from tests.crash.test_full_disk import JsonlStore, FileBlobs, SESSION, note
+async def main():
+    store = JsonlStore(sys.argv[1] + "/sessions", FileBlobs(sys.argv[1] + "/blobs"))
+    log = await store.create(SESSION, by="test 1")
+    records = await log.append([note("a prompt")])
+    await log.wait_durable(records[-1].seq)
+    os.kill(os.getpid(), signal.SIGKILL)
+asyncio.run(main())
+"""
+
+
+async def test_what_a_killed_writer_had_kept_serves_its_recovery(small: Path) -> None:
+    """A torn end on a disk without a free byte: its copy in quarantine finds the room that the dead had reserved."""
+    subprocess.run([sys.executable, "-c", DIES, str(small)], check=False, timeout=50)
+    path = small / "sessions" / SESSION / "events.jsonl"
+    leave(small, 0)
+    with path.open("ab") as file:
+        file.write(b'{"seq":2,"ts":"20')
+    store = JsonlStore(small / "sessions", FileBlobs(small / "blobs"))
+    opened = await store.open(SESSION)
+    assert (opened.recovery.cut_bytes, texts(opened.records)) == (17, ["a prompt"])
+    assert (path.parent / "quarantine" / opened.recovery.quarantined[0]).read_bytes() == b'{"seq":2,"ts":"20'
+    (record,) = await opened.log.append([note("on")])
+    await opened.log.wait_durable(record.seq)
+    await opened.log.close()
+
+
 @pytest.mark.parametrize("pages", [0, 1, 2, 3, 4, 5])
 def test_a_whole_run_in_a_home_that_is_full(small: Path, pages: int) -> None:
     leave(small, pages * PAGE)
@@ -121,7 +201,8 @@ def test_a_whole_run_in_a_home_that_is_full(small: Path, pages: int) -> None:
     if done.returncode != 0:
         assert done.returncode == 1
         assert "No space left" in said
-        assert len([line for line in said.splitlines() if line.startswith("agentsh:")]) == 1, said
+        told = [line for line in said.splitlines() if line.startswith("agentsh:")]
+        assert len([line for line in told if "nearly full" not in line]) == 1, said
     if pages < 2:
         assert done.returncode == 1
         assert sessions == []

@@ -1,9 +1,11 @@
 """The laboratory has teeth: each broken variant of the log is caught within a few hundred cuts."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
+from tests.crash.indexed import indexed_runs
 from tests.crash.mutants import MUTANTS, Mutant
 
 
@@ -11,6 +13,18 @@ from tests.crash.mutants import MUTANTS, Mutant
 def test_a_mutant_is_caught(mutant: Mutant) -> None:
     figures = mutant.run(enough=1)
     assert figures.violations, f"{mutant.name} was not caught in {figures.cuts} cuts"
+
+
+def test_the_index_says_nothing_that_the_logs_do_not(tmp_path: Path) -> None:
+    figures = indexed_runs(0, 25, tmp_path)
+    assert figures.violations == []
+    assert figures.cuts > 150
+
+
+def test_a_trusted_index_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mutant: rows of the index are believed without a look at whether the log is still that log."""
+    monkeypatch.setattr("agentsh.app.catalog._is_of", lambda stamp, place: bool(stamp))
+    assert indexed_runs(0, 25, tmp_path, enough=1).violations
 
 
 @pytest.mark.soak

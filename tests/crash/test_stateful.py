@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from agentsh.base.errors import LogWriteFailed
 from agentsh.log.store import OpenLog
-from tests.crash.laboratory import Figures, Options, Run, store_on
+from tests.crash.laboratory import Figures, Options, Run
 from tests.crash.ledger import draft
 from tests.crash.machine import Machine, Plan, now, one_thread
 
@@ -34,7 +34,7 @@ class LogModel(RuleBasedStateMachine):
     @rule()
     def open(self) -> None:
         self._machine = Machine(self._run.disk, self._run.dice, Plan())
-        self._log = self._run.begin(store_on(self._machine), self._ledger)
+        self._log = self._run.begin(self._run.store_on(self._machine), self._ledger)
 
     @precondition(lambda self: self._log is not None)
     @rule(sizes=st.lists(st.sampled_from((0, 300, 5_000, 30_000)), min_size=1, max_size=4))
@@ -57,6 +57,12 @@ class LogModel(RuleBasedStateMachine):
 
     @precondition(lambda self: self._log is not None)
     @rule()
+    def end_of_a_turn(self) -> None:
+        assert self._log is not None
+        now(self._log.turn_ended())
+
+    @precondition(lambda self: self._log is not None)
+    @rule()
     def close(self) -> None:
         assert self._log is not None
         now(self._log.close())
@@ -66,7 +72,7 @@ class LogModel(RuleBasedStateMachine):
     @precondition(lambda self: self._log is not None)
     @rule()
     def second_writer(self) -> None:
-        self._run.second_writer(self._ledger, store_on(self._machine))
+        self._run.second_writer(self._ledger, self._run.store_on(self._machine))
 
     @rule(seed=st.integers(0, 1 << 32), power_cut=st.booleans(), look=st.booleans())
     def crash(self, seed: int, power_cut: bool, look: bool) -> None:
@@ -106,7 +112,7 @@ def test_any_order_of_things_keeps_every_promise() -> None:
 def test_the_model_refuses_what_was_never_written() -> None:
     with one_thread(0):
         run = Run(0, Options(), Figures())
-        log = run.begin(store_on(Machine(run.disk, Random(0), Plan())), run.ledgers[0])
+        log = run.begin(run.store_on(Machine(run.disk, Random(0), Plan())), run.ledgers[0])
         assert log is not None
         try:
             now(log.wait_durable(5))

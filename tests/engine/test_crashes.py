@@ -10,7 +10,7 @@ from agentsh.base.errors import BlobMissing, LogWriteFailed, StreamCut
 from agentsh.engine.open import renew_environment
 from agentsh.events.base import BlobRef
 from agentsh.events.session import EnvironmentChanged, Note
-from agentsh.events.signals import SavingStopped
+from agentsh.events.signals import DiskNearlyFull, SavingStopped
 from agentsh.events.tool import PartialOutput, ToolResult, ToolStarted
 from agentsh.events.turn import AgentMessage, PartialMessage
 from agentsh.log.record import Draft
@@ -88,6 +88,31 @@ async def test_a_result_that_could_not_be_written_is_held_and_written_later() ->
     assert [r.status for r in rig.facts(ToolResult)] == ["ok"], "it ran once, and its result is the real one"
     assert rig.counter.runs == ["1"]
     await rig.session.close()
+
+
+async def test_on_a_disk_that_is_nearly_full_nothing_with_effects_starts_and_all_of_it_is_recorded() -> None:
+    rig = await new(
+        [
+            Say((), (("change", {"path": "1"}), ("look", {"path": "2"}))),
+            Say(("no room",)),
+            Say((), (("change", {"path": "3"}),)),
+            Say(("ok",)),
+        ]
+    )
+    rig.log.free_bytes = 5_000_000
+    async with rig.session:
+        assert (await rig.session.submit("go")).reason == "done"
+        assert [s.reason for s in rig.screen.signals if isinstance(s, DiskNearlyFull)] == [
+            "the disk is nearly full, 5 MB are free"
+        ] * 2
+        denied, read = rig.facts(ToolResult)
+        assert (denied.status, denied.for_user) == ("denied", "denied: the disk is nearly full, 5 MB are free")
+        assert read.status == "ok"
+        assert rig.counter.runs == []
+        assert not any("write" in started.effects for started in rig.facts(ToolStarted))
+        rig.log.free_bytes = None
+        await rig.session.submit("again, there is room now")
+        assert rig.counter.runs == ["3"]
 
 
 async def test_a_bug_of_the_adapter_closes_the_turn_and_is_raised() -> None:

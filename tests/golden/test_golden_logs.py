@@ -2,8 +2,10 @@
 
 import importlib.util
 import json
+import shutil
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,13 @@ import pytest
 
 from agentsh.log.chain import LogScan
 from agentsh.log.files import RealFiles
+from agentsh.log.frame import encode_header
+from agentsh.log.seal import seal_closed
+from agentsh.log.segment import closed_name
 from tests.golden.cases import CASES, SESSION
 from tests.golden.make import CORPUS, ranges, report_of
+from tests.log.logs import TS, header, lines
+from tests.log.sealed_logs import unpacked
 
 READER = Path(__file__).parents[2] / "docs" / "read_log.py"
 LOGS = sorted(path.name for path in CORPUS.iterdir() if path.is_dir())
@@ -95,4 +102,56 @@ def test_the_reader_stays_small() -> None:
     code = [
         row for row in READER.read_text().splitlines() if row.strip() and not row.strip().startswith(("#", '"""'))
     ]
-    assert len(code) <= 90
+    assert len(code) <= 100
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Path:
+    """Return a log of 100 events: two sealed segments, a closed one, and a rescue that supersedes its last ten."""
+    before = None
+    for ordinal, first in enumerate((1, 21, 41)):
+        head = encode_header(
+            SESSION, ordinal=ordinal, first_seq=first, nonce=f"{ordinal:016x}", created=TS, by="t", prev_sha256=before
+        )
+        data = head.raw + b"".join(lines(head, first, first + 19))
+        (tmp_path / closed_name(ordinal, first)).write_bytes(data)
+        before = sha256(data).hexdigest()
+    rescue = header(3, 51, rescue=True)
+    (tmp_path / "events.jsonl").write_bytes(rescue.raw + b"".join(lines(rescue, 51, 100)))
+    seal_closed(RealFiles(), str(tmp_path), SESSION, below=2, min_bytes=0, frame_bytes=700)
+    return tmp_path
+
+
+unpacks = pytest.mark.skipif(
+    shutil.which("zstd") is None and sys.version_info < (3, 14), reason="neither the program zstd nor Python 3.14"
+)
+
+
+@unpacks
+def test_the_reader_for_strangers_reads_sealed_segments(mixed: Path) -> None:
+    events, problems = reader().read(mixed)
+    assert (sorted(events), problems) == (list(range(1, 101)), [])
+    sealed = mixed / (closed_name(0, 1) + ".zst")
+    whole = sealed.read_bytes()
+    at = whole.find(b"\x28\xb5\x2f\xfd", 1) + 40
+    sealed.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+    events, problems = reader().read(mixed)
+    assert [p for p in problems if p.startswith(sealed.name)] == [f"{sealed.name}: 1 parts of it do not unpack"]
+    missing = [n for n in range(1, 101) if n not in events]
+    assert 0 < len(missing) < 8
+    assert [p for p in problems if "is missing" in p] == [f"event {n} is missing" for n in missing]
+    sealed.write_bytes(whole)
+    plain = mixed / closed_name(0, 1)  # sealing was interrupted: both forms are there, and either will do
+    plain.write_bytes(unpacked(whole))
+    events, problems = reader().read(mixed)
+    assert (sorted(events), problems) == (list(range(1, 101)), [])
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python 3.14 unpacks by itself")
+def test_the_reader_says_what_sealed_segments_take(mixed: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", READER, mixed], capture_output=True, text=True, check=False, env={"PATH": "/nowhere"}
+    )
+    assert done.returncode == 1
+    assert done.stderr == "sealed segments (.zst) take Python 3.14, or the program zstd\n"
+    assert done.stdout == ""

@@ -85,6 +85,12 @@ class MemFiles:
     def truncate(self, fd: int, size: int) -> None:
         del self.fds[fd][0].data[size:]
 
+    def reserve(self, fd: int, start: int, size: int) -> None:
+        assert self.fds[fd][0].data[start:] == b""
+
+    def free(self, path: str) -> int:
+        return 1 << 40
+
     def sync(self, fd: int) -> None:
         self.synced.append(next((p for p, n in tuple(self.nodes.items()) if n is self.fds[fd][0]), "?"))
 

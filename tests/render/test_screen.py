@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentsh.events.event import Event
-from agentsh.events.signals import Retrying, SavingStopped, TextDelta, ToolProgress
+from agentsh.events.signals import DiskNearlyFull, Retrying, SavingStopped, TextDelta, ToolProgress
 from agentsh.events.union import KINDS
 from agentsh.render.lines import LINES
 from tests.render.rig import (
@@ -139,7 +139,10 @@ def test_what_runs_is_seen_and_goes() -> None:
     assert "running · 2 s" in lines[-1]
     screen.signal(Retrying(1, 4, 2.0, "429 too many"))
     assert terminal_lines(out.getvalue(), 60)[-1] == "↻ retry 1 of 4 in 2 s: 429 too many"
+    screen.signal(DiskNearlyFull("5 MB are free"))
+    assert terminal_lines(out.getvalue(), 60)[-1] == "✗ 5 MB are free: nothing that has effects is started"
     screen.signal(SavingStopped("no space left"))
+    screen.signal(DiskNearlyFull("5 MB are free"))
     assert terminal_lines(out.getvalue(), 60)[-1] == "✗ NOTHING IS BEING SAVED: no space left"
     screen.on(result)
     screen.on(s.finished())

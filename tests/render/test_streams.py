@@ -4,7 +4,7 @@ import io
 
 from agentsh.events.event import Event
 from agentsh.events.session import Note
-from agentsh.events.signals import Retrying, SavingStopped, TextDelta
+from agentsh.events.signals import DiskNearlyFull, Retrying, SavingStopped, TextDelta
 from agentsh.ports.texts import InlineTexts
 from agentsh.render.final import FinalRenderer
 from agentsh.render.jsonl import JsonRenderer
@@ -40,6 +40,16 @@ def test_final_prints_the_last_answer_only() -> None:
     assert err.split("\n") == [
         "agentsh: 429 slow down; retry 1 of 4 in 0.5 s", "agentsh: for a while nothing was being saved: disk full", ""
     ]  # fmt: skip
+
+
+def test_final_tells_once_that_the_disk_is_nearly_full() -> None:
+    out, err = io.StringIO(), io.StringIO()
+    screen = FinalRenderer(out, err, InlineTexts())
+    for _ in range(3):
+        screen.signal(DiskNearlyFull("the disk is nearly full, 5 MB are free"))
+    assert err.getvalue() == (
+        "agentsh: the disk is nearly full, 5 MB are free: nothing that has effects is started\n"
+    )
 
 
 def test_final_tells_what_went_wrong() -> None:

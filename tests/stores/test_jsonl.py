@@ -164,6 +164,15 @@ async def test_a_rescue_that_came_to_no_end_is_kept(store: JsonlStore, tmp_path:
     assert quarantined(tmp_path) == [b"half a rescue"]
 
 
+async def test_what_is_kept_is_not_overwritten_by_a_copy_in_the_making(store: JsonlStore, tmp_path: Path) -> None:
+    path = put(tmp_path, WHOLE)
+    (path.parent / "events.jsonl.new").write_bytes(b"half a rescue")
+    await opened_and_continued(store)
+    path.write_bytes(b"no header, and no line to solve a salt from")
+    await opened_and_continued(store)
+    assert quarantined(tmp_path) == [b"no header, and no line to solve a salt from", b"half a rescue"]
+
+
 @pytest.mark.parametrize("place", [5, 40, 120])
 async def test_a_damaged_header_gets_a_segment_behind_it(store: JsonlStore, tmp_path: Path, place: int) -> None:
     data = bytearray(WHOLE)

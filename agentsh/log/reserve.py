@@ -1,0 +1,54 @@
+"""Room that is kept for the last records of a disk that fills up: blocks behind the end of the open segment.
+
+They are allocated with the file and not part of its size, so nobody else can have them: not the command that fills
+the disk either, which a file to be deleted in need would only feed. A writer uses them up without noticing.
+"""
+
+import errno
+
+from agentsh.log.files import FileSystem
+
+RESERVE_BYTES = 128 << 10
+"""The results of the calls of a step and the end of a turn: five of the longest lines."""
+MIN_FREE_BYTES = 32 << 20
+"""Below this, tools with effects are not started: they are what fills a disk."""
+
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What a disk, a quota or a limit says that is full."""
+
+_NOT_HERE = frozenset({errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
+
+
+class Reserve:
+    """Keeps blocks ahead of one writer. size: 0 for none. Nothing here raises: a log works without."""
+
+    def __init__(self, files: FileSystem, size: int = RESERVE_BYTES) -> None:
+        self._files = files
+        self._size = size
+        self._upto = 0
+
+    def keep_ahead(self, fd: int, end: int) -> None:
+        """See to it that behind the offset `end` there is room, as long as the disk has any."""
+        if not self._size or self._upto >= end + self._size // 2:
+            return
+        try:
+            self._files.reserve(fd, end, self._size)
+        except OSError as error:
+            if error.errno in _NOT_HERE:
+                self._size = 0
+            return
+        self._upto = end + self._size
+
+    def gone(self) -> None:
+        """Take note that the file was cut, or is another now: what was kept behind its end is not there any more."""
+        self._upto = 0
+
+    def give_back(self, fd: int, end: int) -> None:
+        """Give the blocks behind `end`, the end of the file as we left it, to everybody."""
+        if self._upto > end:
+            self._upto = 0
+            try:
+                if self._files.fstat(fd).size == end:
+                    self._files.truncate(fd, end)
+            except OSError:
+                return
