@@ -3,12 +3,12 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from agentsh.base.errors import BlobMissing, LogWriteFailed, WorkspaceError
+from agentsh.base.errors import AgentshError, BlobMissing, LogWriteFailed, WorkspaceError
 from agentsh.base.waiting import to_the_end
 from agentsh.log.store import BlobStore
 from agentsh.ports.snapshots import By, Changed, Step, Taken, Winding
@@ -48,7 +48,8 @@ class WorkspaceSnapshots:
         self._cache = cache
         self._remarks: list[str] = []
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="snapshots")
-        self._begun: Future[list[Taken]] | None = None
+        self._begun = False
+        self._owed: list[Taken] = []  # taken, and not given to anybody who records it
         self._held = contextlib.ExitStack()
         self._has = ref is not None  # a snapshot that the log names
         self._loaded = self._closed = self._looked = False
@@ -56,8 +57,9 @@ class WorkspaceSnapshots:
 
     def begin(self) -> None:
         """Take the first snapshot in the background; `before` returns it."""
-        if self._begun is None and not self._has and not self._closed:
-            self._begun = self._pool.submit(self._first)
+        if not (self._begun or self._has or self._closed):
+            self._begun = True
+            self._pool.submit(self._first)
 
     def holding(self) -> AbstractAsyncContextManager[None]:
         """Hold the lock of the blob store on the thread that writes them."""
@@ -66,20 +68,23 @@ class WorkspaceSnapshots:
     @asynccontextmanager
     async def _holding(self) -> AsyncIterator[None]:
         stack = contextlib.ExitStack()
-        await self._run(lambda: stack.enter_context(self._blobs.writing()))
-        try:
+        entering = self._pool.submit(lambda: stack.enter_context(self._blobs.writing()))
+        try:  # whoever is cancelled waits neither for the lock nor for the first snapshot
+            await asyncio.shield(asyncio.wrap_future(entering))
             yield
         finally:
-            await self._run(stack.close)
+            with contextlib.suppress(RuntimeError):  # closed meanwhile, and the lock with it
+                self._pool.submit(stack.close)
 
     async def before(self, *, look: bool) -> list[Taken]:
-        """Return the first snapshot where there is none yet, and what others have changed."""
-        begun, self._begun = self._begun, None
-        first = [] if begun is None else await self._run(begun.result)  # the thread is done with it by then
-        taken = first + await self._run(lambda: self._before(look=look))
-        await self._run(self._held.close)
-        self._has = True
-        return taken
+        """Return the first snapshot where there is none yet, and what others have changed.
+
+        The first one takes a while: who is cancelled meanwhile does not wait, and the next caller gets it.
+        """
+        await asyncio.shield(asyncio.wrap_future(self._pool.submit(_translated, lambda: self._before(look=look))))
+        owed, self._owed = self._owed, []
+        self._has, self._begun = True, False
+        return owed
 
     async def after(self, edits: Sequence[Edit] | None) -> list[Taken]:
         """Return what a tool has changed."""
@@ -107,8 +112,8 @@ class WorkspaceSnapshots:
 
     async def turn_ended(self) -> None:
         """Let `gc` in where the first snapshot was taken and nobody needed it: it is taken anew another time."""
-        if self._begun is not None:
-            self._begun = None
+        if self._begun:
+            self._begun = False
             self._pool.submit(self._forget)
 
     async def close(self) -> None:
@@ -138,9 +143,10 @@ class WorkspaceSnapshots:
             with contextlib.suppress(BlobMissing):  # then the next one is a first one again
                 self._snapshotter.load(self._ref)
 
-    def _first(self) -> list[Taken]:
-        self._held.enter_context(self._blobs.writing())
-        return self._look("start")
+    def _first(self) -> None:
+        with contextlib.suppress(AgentshError):  # told by the look that follows, which tries again
+            self._held.enter_context(self._blobs.writing())
+            self._owed += self._look("start")
 
     def _look(self, by: By) -> list[Taken]:
         self._load()
@@ -161,12 +167,14 @@ class WorkspaceSnapshots:
             self._remarks.append(f"no snapshot of the workspace: {error.strerror or error}")
         return []
 
-    def _before(self, *, look: bool) -> list[Taken]:
+    def _before(self, *, look: bool) -> None:
         self._load()
         by, self._unfinished = self._unfinished or "outside", None
         if self._snapshotter.ref is None:
-            return self._look("start")
-        return self._look(by) if look or by != "outside" else []
+            self._owed += self._look("start")
+        elif look or by != "outside":
+            self._owed += self._look(by)
+        self._held.close()
 
     def _after(self, edits: Sequence[Edit] | None) -> list[Taken]:
         self._unfinished = "tool"  # where this fails, what the next look finds is the tool's all the same
@@ -194,6 +202,7 @@ class WorkspaceSnapshots:
 
     def _forget(self) -> None:
         self._held.close()
+        self._owed.clear()
         self._snapshotter.forget()
 
     def _finish(self) -> None:
