@@ -127,7 +127,7 @@ def _workspace(row: Row) -> str:
     kind, path, origin = s.get("workspace"), s.get("workspace_path"), s.get("origin")
     if path:
         return f"{kind or '?'} {_short(path)}"
-    return f"{kind} of {_short(origin)}" if kind == "copy" and origin else kind or "?"
+    return f"{kind} of {_short(origin)}" if kind in ("copy", "git") and origin else kind or "?"
 
 
 def _short(path: str) -> str:
