@@ -24,6 +24,10 @@ CREDENTIALS_HINT = "credentials come from the environment: see docs/upload.md"
 _MD5 = re.compile(r'"?([0-9a-f]{32})"?')
 _STATUS = re.compile(r"status code: ([0-9]{3})")
 _CODE = re.compile(r"<Code>([A-Za-z0-9]{1,60})</Code>")
+_REFUSED = re.compile("status code: 40[13]|redential")
+_SETTINGS = re.compile(
+    "Unable to recognise|must be specified|builder error|Unrecognised|MissingAccount|MissingBucket"
+)
 _LOOPBACK = re.compile(r"http://(127\.[0-9.]+|localhost|\[::1\])(:[0-9]+)?(/|$)")
 
 
@@ -40,7 +44,9 @@ class ObjectBucket:
             ) from None
         self._exceptions = exceptions
         config: dict[str, Any] = {"checksum_algorithm": "SHA256"} if url.startswith("s3:") else {}
-        options: dict[str, Any] = {"timeout": f"{timeout_s}s", "connect_timeout": f"{min(CONNECT_S, timeout_s)}s"}
+        options: dict[str, Any] = {
+            "timeout": f"{int(timeout_s * 1000)}ms", "connect_timeout": f"{int(min(CONNECT_S, timeout_s) * 1000)}ms",
+        }  # fmt: skip
         if endpoint is not None and _LOOPBACK.match(endpoint):
             options["allow_http"] = True
         backoff = {
@@ -111,7 +117,14 @@ class ObjectBucket:
         except (ValueError, self._exceptions.UnknownConfigurationKeyError) as error:
             raise self._refused("the URL or its settings cannot be", error, "see docs/upload.md") from None
         except (self._exceptions.BaseError, OSError) as error:
-            raise StorageUnavailable(f"{self.url}: {_why(error)}") from None
+            text = str(error)
+            if _REFUSED.search(text):
+                raise self._refused(
+                    "it refuses these credentials, or there are none", error, CREDENTIALS_HINT
+                ) from None
+            if _SETTINGS.search(text):
+                raise self._refused("the URL or its settings cannot be", error, "see docs/upload.md") from None
+            raise StorageUnavailable(f"{self.url}: {_why(text)}") from None
 
     def _no_bucket(self, error: Exception) -> None:
         if "NoSuchBucket" in str(error):
@@ -127,16 +140,11 @@ def _coded(text: str) -> str:
     return " ".join(found[1] for found in (status, code) if found is not None)
 
 
-def _why(error: Exception) -> str:
+def _why(text: str) -> str:
     """Return in our own words why a request failed; the client's may hold what nobody should read."""
-    text = str(error)
     if code := _coded(text):
         return f"it failed ({code})"
-    if "timed out" in text or "timeout" in text.lower():
-        return "it does not answer"
-    if "redential" in text or "metadata" in text.lower():
-        return f"there are no credentials ({CREDENTIALS_HINT})"
-    return "there is no connection to it"
+    return "it does not answer" if "kind: Timeout" in text else "there is no connection to it"
 
 
 def _found(key: str, size: int, meta: Any) -> Found:

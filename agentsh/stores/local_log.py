@@ -110,7 +110,7 @@ class LocalLog:
             return None
         scan = LogScan(self._files, self._directory, self.session)
         try:
-            found = next(scan.entries(seq - 1), None)
+            found = next((entry for entry in scan.entries(seq - 1) if entry[0] >= seq), None)
             return line_hash(found[1]) if found is not None and found[0] == seq else None
         finally:
             scan.close()

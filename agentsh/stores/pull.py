@@ -159,7 +159,7 @@ class Puller:
         """Take away what an earlier pull of another manifest left; what is whole and wanted stays."""
         wanted = {segment.name for segment in manifest.segments}
         for name in self._files.listdir(staging):
-            if name.endswith(".new") or (name.startswith(("0", "1", "events")) and name not in wanted):
+            if name.endswith(".new") or (name.endswith((".jsonl", ".jsonl.zst")) and name not in wanted):
                 discard(self._files, os.path.join(staging, name))
 
     def _fetch(self, staging: str, segment: Upped) -> None:
