@@ -20,6 +20,8 @@ from agentsh.log.store import Holder
 
 LOG_NAME = "events.jsonl"
 """The segment that is written: `log.segment.OPEN_NAME`, whose module loads hashlib, which `ls` does without."""
+ARCHIVE_NAME = "archive.jsonl.zst"
+"""`log.archive.NAME`: the log of a session that has no open segment."""
 
 
 class Place(NamedTuple):
@@ -33,10 +35,11 @@ class Place(NamedTuple):
     updated_ns: int
     size: int
     stamp: str
+    archived: bool = False
 
 
 class Row(NamedTuple):
-    """A session in a list. state: `running`, `idle`, `crashed`, `damaged` or `empty`. holder: who runs it.
+    """A session in a list. state: `running`, `idle`, `crashed`, `damaged`, `empty`, `archived`. holder: who runs it.
 
     summary: see `summarise`, and `damages`: places that do not read. Where the log does not open at all, `problem`
     says why.
@@ -49,12 +52,16 @@ class Row(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """Which sessions, in which order. limit: 0 for all. query: words that title, id or project must contain."""
+    """Which sessions, in which order. limit: 0 for all. query: words that title, id or project must contain.
+
+    archived: those too.
+    """
 
     query: str | None = None
     tags: tuple[str, ...] = ()
     sort: str = "updated"
     limit: int = 50
+    archived: bool = True
 
 
 def places(homes: Iterable[Home]) -> list[Place]:
@@ -73,18 +80,22 @@ def _places(home: Home) -> Iterator[Place]:
         for entry in entries:
             if not is_session_id(entry.name):
                 continue
+            archived = False
             try:
                 found = os.lstat(f"{entry.path}/{LOG_NAME}")  # a link is not followed by who reads it either
             except OSError:
-                yield Place(home, entry.name, 0, 0, "")
-                continue
+                try:
+                    found, archived = os.lstat(f"{entry.path}/{ARCHIVE_NAME}"), True
+                except OSError:
+                    yield Place(home, entry.name, 0, 0, "")
+                    continue
             stamp = f"{VERSION}:{found.st_size}:{found.st_mtime_ns}:{found.st_ino}"
-            yield Place(home, entry.name, found.st_mtime_ns, found.st_size, stamp)
+            yield Place(home, entry.name, found.st_mtime_ns, found.st_size, stamp, archived)
 
 
 def rows(homes: Homes, wanted: Filter) -> list[Row]:
     """Return the rows of `ls`."""
-    found = places(homes.read)
+    found = [place for place in places(homes.read) if wanted.archived or not place.archived]
     simple = not wanted.query and not wanted.tags and wanted.sort in ("updated", "size")
     if wanted.sort == "size":
         found.sort(key=lambda p: p.size, reverse=True)
@@ -119,6 +130,8 @@ def _row(place: Place, summary: dict[str, Any]) -> Row:
         state = "damaged"
     elif not summary.get("last_seq"):
         state = "empty"
+    elif place.archived:
+        state = "archived"
     else:
         state = "crashed" if summary.get("open_turn") else "idle"
     return Row(place, summary, state, None)
@@ -165,6 +178,8 @@ def read_summary(place: Place) -> dict[str, Any]:
     """Return the summary of a session from its log. One that does not open gives an empty one with a `problem`."""
     try:
         check_plain(place)
+        if place.archived and (kept := _archived_summary(place)) is not None:
+            return kept
         store = event_store(place.home)
         summary = summarise(store.read(place.id))
         # A torn tail is not damage: it is put right at the next opening, or a writer is about to finish it.
@@ -174,6 +189,15 @@ def read_summary(place: Place) -> dict[str, Any]:
         summary["damages"] = 1
         summary["problem"] = error.message if isinstance(error, AgentshError) else error.strerror or str(error)
     return summary
+
+
+def _archived_summary(place: Place) -> dict[str, Any] | None:
+    """Return the summary that an archive carries, so that it need not be unpacked to be listed."""
+    from agentsh.log.archive import describe
+
+    about = describe(RealFiles(), str(place.home.sessions / place.id / ARCHIVE_NAME))
+    summary = about.facts.get("summary") if about is not None else None
+    return {**summary, "damages": 0} if isinstance(summary, dict) and summary.get("version") == VERSION else None
 
 
 def check_plain(place: Place) -> None:
@@ -201,6 +225,7 @@ def find(homes: Homes, text: str | None, *, last: bool = False) -> Place:
     """
     found = places(homes.read)
     if last or text is None:
+        found = [place for place in found if not place.archived]
         if not found:
             raise SessionMissing("there is no session yet", hint="start one with `agentsh new`")
         return found[0]

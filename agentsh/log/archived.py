@@ -4,15 +4,16 @@ The archive is unpacked once, into files that have no name, and they are gone wi
 """
 
 import os
-import tempfile
+from hashlib import sha256
 from typing import BinaryIO
 
 from agentsh.log.archive import NAME, contents, describe, is_archived
 from agentsh.log.files import READ, FileSystem, RealFiles, Stat
 from agentsh.log.segment import OPEN_NAME, closed_segments
+from agentsh.log.store import Damage
 
 
-def reading(files: FileSystem, directory: str) -> "FileSystem | ArchivedFiles":
+def reading(files: FileSystem, directory: str) -> FileSystem:
     """Return the file system to read a session's log through: `files` itself, unless it is archived.
 
     Raises:
@@ -21,27 +22,37 @@ def reading(files: FileSystem, directory: str) -> "FileSystem | ArchivedFiles":
     return ArchivedFiles(files, directory) if is_archived(files, directory) else files
 
 
+def archive_damage(files: FileSystem) -> tuple[Damage, ...]:
+    """Return what is wrong with the archive that `files` reads, if it reads one."""
+    return (files.damage,) if isinstance(files, ArchivedFiles) and files.damage is not None else ()
+
+
 class ArchivedFiles(RealFiles):
     """The machine's file system, with the segments of one archived log in their places; for reading only.
 
-    damage: what of the archive does not unpack, in words, or None. The files end where it begins.
+    damage: what of the archive does not unpack, or None. The files end where it begins.
     """
 
     def __init__(self, files: FileSystem, directory: str) -> None:
+        import tempfile  # for archives only
+
         self._directory = directory
         self._members: dict[str, BinaryIO] = {}
-        self.damage: str | None = None
+        self.damage: Damage | None = None
         path = os.path.join(directory, NAME)
         description = describe(files, path)
         if description is None:
-            self.damage = "its first bytes do not read"
+            self.damage = Damage(NAME, "archive", 0, 0, rot=True)
             return
         for member, pieces in contents(files, path, description):
             file: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this object
-            size = sum(file.write(piece) for piece in pieces)
+            digest, size = sha256(), 0
+            for piece in pieces:
+                size += file.write(piece)
+                digest.update(piece)
             file.flush()
-            if size < member.bytes and self.damage is None:
-                self.damage = f"{member.name} in it does not unpack from byte {size:,} on"
+            if digest.hexdigest() != member.sha256 and self.damage is None:
+                self.damage = Damage(f"{NAME}:{member.name}", "archive", member.bytes - size, 0, rot=True)
             self._members[os.path.join(directory, member.name)] = file
 
     def __del__(self) -> None:
