@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentsh import __version__
 from agentsh.app.choosing import another
+from agentsh.app.outbox import with_uploads
 from agentsh.app.past import Past
 from agentsh.app.paths import Home
 from agentsh.app.settings import Choice, Settings
@@ -116,13 +117,15 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
     store = event_store(plan.home, durability=plan.settings.log.durability)
     creating = asyncio.create_task(store.create(session, by=BY))
     try:
-        log = await to_the_end(creating)  # a cancellation waits: what is being made has to be known
+        created = await to_the_end(creating)  # a cancellation waits: what is being made has to be known
+        log = with_uploads(created, plan.home, plan.settings.checkpoint.upload)
         blobs, in_place = blob_store(plan.home), provisioned.kind == "in-place"
         assembled = _Assembly(plan, log, SessionState(), blobs, provisioned.path, in_place=in_place)
         journal = assembled.journal
         init = _birth(session, plan.choice, provisioned, cwd, mode)
-        environment = _environment(blobs, assembled.tools, plan.choice, provisioned.path, init.workspace)
-        await begin(journal, init, environment)
+        with blobs.writing():  # `gc` waits until the event that names them is written
+            environment = _environment(blobs, assembled.tools, plan.choice, provisioned.path, init.workspace)
+            await begin(journal, init, environment)
     except BaseException:
         made = None if creating.cancelled() or creating.exception() else creating.result()
         with suppress(AgentshError):  # the first failure is the one to tell
@@ -230,7 +233,8 @@ async def resume_session(
         plan = await plan_for(state)
         in_place = state.workspace is not None and state.workspace.kind == "in-place"
         blobs = blob_store(home)
-        assembled = _Assembly(plan, opened.log, state, blobs, root, in_place=in_place)
+        log = with_uploads(opened.log, home, settings.checkpoint.upload, at_once=True)
+        assembled = _Assembly(plan, log, state, blobs, root, in_place=in_place)
         show(Past(store, session))
         await reopen(assembled.journal, opened.recovery, Writer(__version__, socket.gethostname(), os.getpid()))
         await renew_environment(

@@ -71,12 +71,12 @@ class Collector:
             found, stamps = self._marked(expired)
             candidates = self._unreferenced(found)
             if dry_run:
-                return self._told(expired, candidates, self._leftovers(), found)
+                return self._told(expired, candidates, self._leftovers())
             with self._alone():
                 self._mark_again(expired, found, stamps)
                 candidates = [c for c in self._unreferenced(found) if c in set(candidates)]
                 leftovers = self._leftovers()
-                done = self._told(expired, candidates, leftovers, found)
+                done = self._told(expired, candidates, leftovers)
                 for each in expired:
                     shutil.rmtree(os.path.join(self._home, DIRECTORY, each.name))
                 for path, _ in [*candidates, *leftovers]:
@@ -168,7 +168,6 @@ class Collector:
         expired: list[Trashed],
         blobs: list[tuple[str, int]],
         leftovers: list[tuple[str, int]],
-        found: References,
     ) -> Garbage:
         trash = sum(
             stamp.size for t in expired for _, stamp in files_in(os.path.join(self._home, DIRECTORY, t.name))

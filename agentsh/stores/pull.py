@@ -7,11 +7,12 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from agentsh.base.errors import LogWriteFailed, SessionMissing, StorageConflict, StorageDamaged
+from agentsh.log.archived import reading
 from agentsh.log.checkpoint import DIRECTORY
 from agentsh.log.files import CREATE, READ, FileSystem, RealFiles, make_dirs, write_all
 from agentsh.log.lease import Lease, take
 from agentsh.log.seekable import MAX_FRAME_BYTES, Unpacker
-from agentsh.log.segment import chunks, discard, exists
+from agentsh.log.segment import OPEN_NAME, chunks, closed_segments, discard, exists
 from agentsh.stores.blobs import FileBlobs, unpacked
 from agentsh.stores.bucket import Bucket
 from agentsh.stores.local_log import LocalLog
@@ -111,7 +112,7 @@ class Puller:
         """Return how the session here stands to the copy: `new` (there is none), `forward`, `same` or `ahead`."""
         if not exists(self._files, target):
             return "new"
-        with LocalLog(self._files, target, manifest.session) as log:
+        with LocalLog(reading(self._files, target), target, manifest.session) as log:
             if log.last is None:
                 return "forward"
             if log.line_at(manifest.last_seq) == manifest.line:
@@ -205,21 +206,11 @@ class Puller:
     def _digest(self, path: str, *, sealed: bool) -> str | None:
         digest = sha256()
         try:
-            for chunk in self._content(path, sealed=sealed):
+            for chunk in _content(self._files, path, sealed=sealed):
                 digest.update(chunk)
         except OSError:
             return None
         return digest.hexdigest()
-
-    def _content(self, path: str, *, sealed: bool) -> Iterator[bytes]:
-        if sealed:
-            yield from sealed_content(self._files, path)
-            return
-        fd = self._files.open(path, READ)
-        try:
-            yield from chunks(self._files, fd, 0)
-        finally:
-            self._files.close(fd)
 
     def _checked(self, staging: str, manifest: Manifest) -> Finding:
         """Verify the log: every crc, every seq, the chain of the segments, and that it ends as the manifest says."""
@@ -233,7 +224,7 @@ class Puller:
 
     def _check_prefix(self, target: str, staging: str, manifest: Manifest) -> None:
         with (
-            LocalLog(self._files, target, manifest.session) as mine,
+            LocalLog(reading(self._files, target), target, manifest.session) as mine,
             LocalLog(self._files, staging, manifest.session) as copy,
         ):
             if mine.last is not None and copy.line_at(mine.last.seq) != line_hash(mine.last.line):
@@ -258,10 +249,11 @@ class Puller:
 
     def _named_in(self, directory: str) -> set[str]:
         names: set[str] = set()
-        for name in self._files.listdir(directory):
-            if name.endswith((".jsonl", ".jsonl.zst")):
+        files = reading(self._files, directory)
+        for name in files.listdir(directory):
+            if name == OPEN_NAME or closed_segments([name]):
                 rest = b""
-                for chunk in self._content(os.path.join(directory, name), sealed=name.endswith(".zst")):
+                for chunk in _content(files, os.path.join(directory, name), sealed=name.endswith(".zst")):
                     whole, _, rest = (rest + chunk).rpartition(b"\n")
                     names |= named_blobs(whole)
                 names |= named_blobs(rest)
@@ -302,6 +294,17 @@ class Puller:
             with suppress(FileExistsError):
                 self._files.link(os.path.join(old, name), os.path.join(new, name))
         self._files.sync_dir(new)
+
+
+def _content(files: FileSystem, path: str, *, sealed: bool) -> Iterator[bytes]:
+    if sealed:
+        yield from sealed_content(files, path)
+        return
+    fd = files.open(path, READ)
+    try:
+        yield from chunks(files, fd, 0)
+    finally:
+        files.close(fd)
 
 
 def _unpacked(part: Part, data: bytes) -> bytes:

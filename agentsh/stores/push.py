@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from agentsh.base.errors import LogTooNew, SessionMissing, StorageConflict, StorageDamaged, StorageRefused
 from agentsh.base.errors import SessionReadOnly as Unreadable
+from agentsh.log.archived import reading
 from agentsh.log.checkpoint import DIRECTORY
 from agentsh.log.files import FileSystem, RealFiles
 from agentsh.log.lease import holder_of
@@ -81,7 +82,8 @@ class Pusher:
     ) -> Pushed:
         """Bring a session to the bucket as far as it is durable. Idempotent.
 
-        durable_seq: what its writer knows to be. replace: also where the copy there is another one.
+        durable_seq: what its writer knows to be. about: for listings, None leaves what is there. replace: also
+        where the copy there is another one.
 
         Raises:
             SessionMissing, SessionReadOnly: there is no such session, or it cannot be read.
@@ -90,10 +92,11 @@ class Pusher:
         directory = os.path.join(self._root, session)
         held = holder_of(self._files, directory) is not None
         try:
-            with LocalLog(self._files, directory, session, held=held, durable_seq=durable_seq) as log:
+            files = reading(self._files, directory)
+            with LocalLog(files, directory, session, held=held, durable_seq=durable_seq) as log:
                 if log.newer:
                     raise LogTooNew(f"session {session} is in the newer format {log.newer[:40]}")
-                return self._push(log, about or {}, replace)
+                return self._push(log, about, replace)
         except FileNotFoundError as error:
             raise SessionMissing(f"no session {session}") from error
         except OSError as error:
@@ -104,7 +107,7 @@ class Pusher:
         found = self._bucket.read(manifest_key(session))
         return found is not None and decode(found[0], session).last_seq >= last_seq
 
-    def _push(self, log: LocalLog, about: Mapping[str, Any], replace: bool) -> Pushed:
+    def _push(self, log: LocalLog, about: Mapping[str, Any] | None, replace: bool) -> Pushed:
         session, before = log.session, self._sent
         if log.last is None:
             return Pushed(session, 0, False, 0, 0)
@@ -151,12 +154,14 @@ class Pusher:
             hint=f"`agentsh push {log.session} --replace` makes this the copy; the other's manifest is kept",
         )
 
-    def _objects(self, log: LocalLog, known: Manifest | None, about: Mapping[str, Any]) -> Manifest:
+    def _objects(self, log: LocalLog, known: Manifest | None, about: Mapping[str, Any] | None) -> Manifest:
         """Put everything there that the manifest will name, and return that. Blobs first: nothing dangles, ever."""
         by_ordinal = {s.ordinal: s for s in known.segments} if known is not None else {}
         lost = set(self._push_blobs(known.lost_blobs if known is not None else ()))
         segments = [self._segment(log.session, c, by_ordinal.get(c.ordinal), lost) for c in log.contents]
         assert log.last is not None
+        if about is None:
+            about = known.about if known is not None else {}
         return Manifest(
             log.session, log.last.seq, line_hash(log.last.line), self._stamp(), self._by, self._host,
             tuple(segments), self._checkpoint(log, known), tuple(sorted(lost)), about,
@@ -289,7 +294,7 @@ def _name(content: Content) -> str:
 
 def _same(old: Manifest, new: Manifest) -> bool:
     """Tell whether nothing would change but when and where it was said."""
-    return new._replace(updated=old.updated, by=old.by, host=old.host, about=old.about) == old
+    return new._replace(updated=old.updated, by=old.by, host=old.host) == old
 
 
 def _plausible(found: Found | None, data: bytes) -> bool:
