@@ -8,7 +8,7 @@ EVERY_S = 0.1
 
 
 class Bar:
-    """What is done of `total` bytes; without a total, only how many. Call it with bytes that are done; then `wipe`."""
+    """What is done of `total` bytes; without a total, only how many. Call it with what is done; then `wipe`."""
 
     def __init__(self, what: str, total: int = 0) -> None:
         self._what = what

@@ -272,9 +272,11 @@ def _frame(files: FileSystem, path: str, description: Description) -> Generator[
         while packed := files.read(fd, READ_BYTES, at):
             at += len(packed)
             try:
-                yield frame.decompress(packed)
+                piece = frame.decompress(packed)
             except (zstandard.ZstdError, MemoryError):
                 return False
+            if piece:  # none as long as a block is not whole
+                yield piece
             if frame.eof:
                 return not frame.unused_data and not files.read(fd, 1, at)
         return False

@@ -125,7 +125,7 @@ class Collector:
 
     def _check(self, top: str) -> None:
         """Stop where a log has damage that may hide a reference."""
-        if not os.path.isdir(top):
+        if not os.path.isdir(top) or os.path.basename(top) == INCOMING:  # a part of a log is no damaged one
             return
         logs = [os.path.basename(top)] if os.path.basename(top) == LOG else sorted(self._files.subdirs(top))
         root = os.path.dirname(top) if os.path.basename(top) == LOG else top
