@@ -185,7 +185,7 @@ class Pusher:
         parts = list(known.parts) if known is not None and not known.sealed else []
         start = sum(part.raw_bytes for part in parts)
         self._progress(start)
-        while parts and parts[-1].raw_bytes < min(content.end - start, PART_BYTES):
+        while parts and parts[-1].raw_bytes < min(2 * (content.end - start), PART_BYTES):
             start -= parts.pop().raw_bytes  # so that many small ones become few, each byte sent a few times at most
         parts += self._parts(prefix, content, start, lost)
         return Upped(
