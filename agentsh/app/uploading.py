@@ -83,7 +83,7 @@ def push(place: Place, url: str, by: "Pusher", *, durable_seq: int = 0, replace:
     try:
         done = by.push(place.id, durable_seq=durable_seq, about=about, replace=replace)
     except AgentshError as error:
-        remember(place, State(url, "", 0, _now(), f"{type(error).__name__}: {error.message}"))
+        remember(place, State(url, "", 0, _now(), error.message))
         raise
     remember(place, State(url, place.stamp, done.last_seq, _now()))
     return done
@@ -105,6 +105,13 @@ def state_of(place: Place) -> State | None:
         )  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+def problem_since(home: Home, session: str, since: str) -> str | None:
+    """Return why the last push of a session failed, if it was later than the timestamp `since`."""
+    place = place_of(home, session)
+    state = state_of(place) if place is not None else None
+    return state.problem if state is not None and state.at >= since else None
 
 
 def remember(place: Place, state: State) -> None:
