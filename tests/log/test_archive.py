@@ -1,6 +1,7 @@
 """Archives: what comes out is what went in, and no fault at any moment loses it."""
 
 import errno
+import importlib.util
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -234,3 +235,15 @@ def test_long_distance_matching_finds_what_a_window_would_not() -> None:
     disk.put(f"{DIR}/{OPEN_NAME}", noise + b"\n" + other + b"\n" + noise + b"\n")
     archive(disk, DIR, SESSION, {})
     assert len(disk.data(f"{DIR}/{NAME}")) < (len(noise) + len(other)) * 0.6
+
+
+def test_at_least_four_fifths_are_saved(tmp_path: Path) -> None:
+    """On the corpus of the benches, 8 MB of it; 67 MB save 88 %."""
+    spec = importlib.util.spec_from_file_location("segments", Path(__file__).parents[2] / "benches" / "segments.py")
+    assert spec is not None
+    assert spec.loader is not None
+    bench = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bench)
+    bench.fill(tmp_path / bench.SESSION, 1, 8 << 20)
+    told = archive(RealFiles(), str(tmp_path / bench.SESSION), bench.SESSION, {})
+    assert (tmp_path / bench.SESSION / NAME).stat().st_size <= 0.2 * told.raw_bytes
