@@ -9,13 +9,12 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from agentsh.app.paths import Home
 from agentsh.base.errors import AgentshError, StorageUnavailable
-from agentsh.log.record import Draft, Record
 
 if TYPE_CHECKING:
     from agentsh.log.store import OpenLog
@@ -69,34 +68,14 @@ class Outbox:
 
 
 class UploadedLog:
-    """A log that tells an outbox when a turn has ended. All else goes to the log itself."""
+    """A log that tells an outbox when a turn has ended. Whatever else a log can do, it leaves to the log itself."""
 
     def __init__(self, log: "OpenLog", outbox: Outbox) -> None:
         self._log = log
         self._outbox = outbox
 
-    @property
-    def session(self) -> str:
-        """The session's id."""
-        return self._log.session
-
-    @property
-    def last_seq(self) -> int:
-        """Seq of the last record."""
-        return self._log.last_seq
-
-    @property
-    def durable_seq(self) -> int:
-        """Highest durable seq."""
-        return self._log.durable_seq
-
-    async def append(self, drafts: Sequence[Draft]) -> list[Record]:
-        """Append."""
-        return await self._log.append(drafts)
-
-    async def wait_durable(self, seq: int) -> None:
-        """Wait."""
-        await self._log.wait_durable(seq)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
 
     async def turn_ended(self) -> None:
         """Pass it on, and wake the outbox."""
@@ -118,7 +97,7 @@ def with_uploads(log: "OpenLog", home: Home, url: str | None, *, at_once: bool =
     outbox = Outbox(home, log.session, os.environ)
     if at_once:
         outbox.wake(log.durable_seq)
-    return UploadedLog(log, outbox)
+    return cast("OpenLog", UploadedLog(log, outbox))
 
 
 def serve(fd: int, attempt: Callable[[int], None], sweep: Callable[[], None]) -> None:

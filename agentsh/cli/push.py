@@ -24,7 +24,7 @@ def run(sessions: list[str], *, everything: bool, to: str | None, replace: bool)
     url, timeout_s = bucket_url(to, settings.checkpoint.upload, "--to"), settings.checkpoint.upload_timeout_s
     wanted = [p for p in places(homes.read) if p.home.trusted] if everything else [find(homes, s) for s in sessions]
     bucket, code = open_bucket(url, timeout_s, os.environ), 0
-    bar = Bar(f"pushing to {url}:", sum(place.size for place in wanted))
+    bar = Bar(f"pushing to {url}:")
     for place in wanted:
         try:
             done = push(place, url, pusher(place.home, bucket, bar), replace=replace)

@@ -115,6 +115,8 @@ class Pusher:
         for _ in range(TRIES):
             there = self._bucket.read(manifest_key(session))
             known = None if there is None else self._known(there[0], log, replace)
+            if known is not None and known.last_seq > log.last.seq:  # what is durable is known better by another
+                return Pushed(session, known.last_seq, False, 0, len(known.lost_blobs))
             manifest = self._objects(log, known, about)
             if known is not None and _same(known, manifest):
                 return Pushed(session, log.last.seq, False, self._sent - before, len(manifest.lost_blobs))

@@ -101,6 +101,12 @@ def test_a_writer_has_only_acknowledged_what_counts(here: Machine) -> None:
     finally:
         lease.release()
     assert here.pusher().push(SESSION).last_seq == 3
+    lease = take(RealFiles(), str(here.directory), SESSION)
+    try:
+        again = here.pusher().push(SESSION, durable_seq=2)  # who knows less does not take the copy back
+        assert (again.last_seq, again.changed) == (3, False)
+    finally:
+        lease.release()
 
 
 def test_a_torn_end_does_not_go_there(here: Machine, there: Machine) -> None:
