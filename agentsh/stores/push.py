@@ -102,11 +102,6 @@ class Pusher:
         except OSError as error:
             raise Unreadable(f"cannot read session {session}: {error.strerror or error}") from error
 
-    def is_pushed(self, session: str, last_seq: int) -> bool:
-        """Tell whether the copy there goes as far as `last_seq`; asks one small object."""
-        found = self._bucket.read(manifest_key(session))
-        return found is not None and decode(found[0], session).last_seq >= last_seq
-
     def _push(self, log: LocalLog, about: Mapping[str, Any] | None, replace: bool) -> Pushed:
         session, before = log.session, self._sent
         if log.last is None:
@@ -124,8 +119,8 @@ class Pusher:
             if there is None:
                 done = self._bucket.create(manifest_key(session), data)
             else:
-                if known is None:
-                    self._keep(session, there[0])
+                if known is None or not _carried(known, log):
+                    self._keep(session, there[0])  # what it names stays, and may be better than what is here now
                 done = self._bucket.replace(manifest_key(session), data, there[1])
             if done is not None:
                 self._sent += len(data)
@@ -141,10 +136,16 @@ class Pusher:
                 return None
             raise
         assert log.last is not None
-        if log.line_at(found.last_seq) == found.line:
+        here = log.line_at(found.last_seq)
+        if here == found.line:
             return found
         if replace:
             return None
+        if here is None and found.last_seq <= log.last.seq:
+            raise StorageConflict(
+                f"event {found.last_seq} of {log.session}, the last of the copy, does not read here",
+                hint=f"`agentsh verify {log.session}` tells what is damaged; the copy may be the better one",
+            )
         if found.last_seq > log.last.seq:
             raise StorageConflict(
                 f"the copy of {log.session} goes on to event {found.last_seq}, written at {found.host[:80]}; here it "
@@ -292,6 +293,12 @@ class Pusher:
 
 def _name(content: Content) -> str:
     return content.name if content.is_open else content.key_name()
+
+
+def _carried(known: Manifest, log: LocalLog) -> bool:
+    """Tell whether all that the copy has is here as it is there: not so after a repair, or a rescue."""
+    here = {content.ordinal: content for content in log.contents}
+    return all(s.ordinal in here and here[s.ordinal].hash_to(s.raw_bytes) == s.raw_sha256 for s in known.segments)
 
 
 def _same(old: Manifest, new: Manifest) -> bool:

@@ -204,6 +204,22 @@ def test_a_repaired_log_is_still_the_same_session(here: Machine, there: Machine)
     assert here.pusher().push(SESSION).changed
     there.puller().pull(SESSION)
     assert there.lines() == here.lines()
+    (kept,) = bucket_of(here.url).list(f"sessions/{SESSION}/replaced/")  # with the event that is lost here
+    found = bucket_of(here.url).read(f"sessions/{SESSION}/replaced/{kept}")
+    assert found is not None
+    assert decode(found[0], SESSION).last_seq == 9
+
+
+def test_a_copy_that_may_be_the_better_one_is_not_replaced(here: Machine) -> None:
+    here.write("a", "last")
+    here.pusher().push(SESSION)
+    here.write("after")
+    log = here.directory / "events.jsonl"
+    data = bytearray(log.read_bytes())
+    data[data.index(b"last") + 1] ^= 1
+    log.write_bytes(bytes(data))
+    with pytest.raises(StorageConflict, match="does not read here"):
+        here.pusher().push(SESSION)
 
 
 def test_a_blob_that_is_missing_is_told_and_made_good_later(here: Machine, there: Machine) -> None:
