@@ -218,7 +218,7 @@ async def resume_session(
     from agentsh.workspace.strays import kill_session
 
     store = event_store(home, durability=settings.log.durability)
-    opened, folded = await _opened(store, session)
+    opened, folded = await open_folded(store, session)
     state = folded.state
     try:
         await asyncio.to_thread(kill_session, session)  # what a killed agentsh left running must not go on beside us
@@ -253,7 +253,7 @@ async def resume_session(
     return Running(assembled.session, session, home, assembled.workspace)
 
 
-async def _opened(store: EventStore, session: str) -> tuple[Opened, Refolded]:
+async def open_folded(store: EventStore, session: str) -> tuple[Opened, Refolded]:
     """Open a log and fold it, from its newest checkpoint on where one is of use."""
     opened = await store.open(session, reducer=reducer())
     try:

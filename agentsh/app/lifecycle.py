@@ -133,15 +133,16 @@ def record(place: Place, make: "Callable[[SessionState], Fact | None]") -> None:
 
 
 async def _record(place: Place, make: "Callable[[SessionState], Fact | None]") -> None:
+    from agentsh.app.build import open_folded
     from agentsh.base.clock import SystemClock
     from agentsh.engine.bus import Bus
     from agentsh.engine.journal import Journal
-    from agentsh.engine.open import Writer, past, reopen
+    from agentsh.engine.open import Writer, reopen
 
-    opened = await event_store(place.home).open(place.id)
+    opened, folded = await open_folded(event_store(place.home), place.id)
     try:
-        events, state = past(opened)
-        if not events:
+        state = folded.state
+        if not state.last_seq:
             raise LogError(f"session {place.id} is empty", hint="`agentsh new` starts another")
         fact = make(state)
         if fact is not None:

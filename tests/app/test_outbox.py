@@ -1,6 +1,7 @@
 """The process beside a session: when it tries, when it waits, and that its end comes."""
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -123,15 +124,17 @@ def test_nothing_that_happens_to_the_process_reaches_the_session(tmp_path: Path)
     for n in range(3):
         dying.wake(n)
         if dying._process is not None:
-            dying._process.wait(timeout=20)
-            dying._process.returncode = None
+            os.waitpid(dying._process.pid, 0)  # dead, but nobody told the outbox
     dying.close()
     stuck = Outbox(Home(tmp_path, trusted=True), "20261129-k3v9qd", {**os.environ, "AGENTSH_X": "1"})
     stuck.wake(1)
     assert stuck._process is not None
     process = stuck._process
-    process.send_signal(19)  # SIGSTOP
-    for n in range(20_000):
-        stuck.wake(n)
-    stuck.close()
-    process.kill()
+    os.kill(process.pid, signal.SIGSTOP)
+    try:
+        for n in range(20_000):
+            stuck.wake(n)
+        stuck.close()
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        os.waitpid(process.pid, 0)

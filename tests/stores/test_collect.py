@@ -92,7 +92,8 @@ def aside(machine: Machine) -> None:
 
 
 def checkpointed(machine: Machine) -> None:
-    from agentsh.log.checkpoint import Anchor, Checkpoint, write_checkpoint
+    from agentsh.log.chain import Anchor
+    from agentsh.log.checkpoint import Checkpoint, write_checkpoint
 
     (name,) = blobs(machine)
     state = f'{{"system_prompt":{{"blob":"sha256:{name}"}}}}'.encode()

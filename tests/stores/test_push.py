@@ -236,7 +236,8 @@ def test_a_blob_that_is_missing_is_told_and_made_good_later(here: Machine, there
 
 
 def test_the_newest_checkpoint_comes_along(here: Machine, there: Machine) -> None:
-    from agentsh.log.checkpoint import Anchor, Checkpoint, read_checkpoint, write_checkpoint
+    from agentsh.log.chain import Anchor
+    from agentsh.log.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 
     here.write("a", "b")
     for seq in (1, 2, 9):  # the last one is of a log that has gone farther
