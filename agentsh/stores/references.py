@@ -5,9 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from agentsh.log.checkpoint import DIRECTORY as CHECKPOINTS
-
 QUARANTINE = "quarantine"
+CHECKPOINT = ".ckpt.zst"
 CHUNK_BYTES = 1 << 20
 LONGEST = 90
 """Bytes of a reference with the member's name before it; so many are looked at again behind each chunk."""
@@ -75,8 +74,7 @@ def read_references(path: str, found: References) -> int:
     Raises:
         NotReadable: any other file does not read, or does not unpack.
     """
-    parts = path.split(os.sep)
-    lenient = QUARANTINE in parts or CHECKPOINTS in parts
+    lenient = QUARANTINE in path.split(os.sep) or path.endswith(CHECKPOINT)
     size = 0
     rest = b""
     try:

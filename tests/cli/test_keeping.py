@@ -126,6 +126,7 @@ def test_a_session_that_somebody_has_open_is_left_alone(run: Run, home: Path) ->
 
 
 def test_rm_asks_where_the_workspace_holds_something_new(run: Run, home: Path) -> None:
+    """Field reports N205, B37: nothing is unlinked, and what is nowhere else is not even moved unasked."""
     work = home / "workspaces" / sid(1)
     (work / "__pycache__").mkdir()
     (work / "__pycache__" / "x.pyc").write_bytes(b"nobody's work")
@@ -167,6 +168,7 @@ def test_rm_of_a_copy_compares_with_where_it_came_from(run: Run, home: Path, tmp
 
 
 def test_gc_says_what_it_would_do_and_does_it_only_then(run: Run, home: Path) -> None:
+    """Field reports B42, N204: nothing goes by itself, and nothing unseen."""
     run("rm", sid(1), "--yes")
     assert run("gc").code == 0
     assert run("restore", sid(1)).code == 0
