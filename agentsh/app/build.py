@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentsh import __version__
 from agentsh.app.choosing import another
+from agentsh.app.outbox import with_uploads
 from agentsh.app.past import Past
 from agentsh.app.paths import Home
 from agentsh.app.settings import Choice, Settings
@@ -130,13 +131,15 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
     store = event_store(plan.home, plan.settings.log)
     creating = asyncio.create_task(store.create(session, by=BY))
     try:
-        log = await to_the_end(creating)  # a cancellation waits: what is being made has to be known
+        created = await to_the_end(creating)  # a cancellation waits: what is being made has to be known
+        log = with_uploads(created, plan.home, plan.settings.checkpoint.upload)
         blobs, in_place = blob_store(plan.home), provisioned.kind == "in-place"
         assembled = _Assembly(plan, log, SessionState(), blobs, provisioned.path, in_place=in_place)
         journal = assembled.journal
         init = _birth(session, plan.choice, provisioned, cwd, mode)
-        environment = _environment(blobs, assembled.tools, plan.choice, provisioned.path, init.workspace)
-        await begin(journal, init, environment)
+        with blobs.writing():  # `gc` waits until the event that names them is written
+            environment = _environment(blobs, assembled.tools, plan.choice, provisioned.path, init.workspace)
+            await begin(journal, init, environment)
     except BaseException:
         made = None if creating.cancelled() or creating.exception() else creating.result()
         with suppress(AgentshError):  # the first failure is the one to tell
@@ -229,7 +232,7 @@ async def resume_session(
     from agentsh.workspace.strays import kill_session
 
     store = event_store(home, settings.log)
-    opened, folded = await _opened(store, session)
+    opened, folded = await open_folded(store, session)
     state = folded.state
     try:
         await asyncio.to_thread(kill_session, session)  # what a killed agentsh left running must not go on beside us
@@ -244,7 +247,8 @@ async def resume_session(
         plan = await plan_for(state)
         in_place = state.workspace is not None and state.workspace.kind == "in-place"
         blobs = blob_store(home)
-        assembled = _Assembly(plan, opened.log, state, blobs, root, in_place=in_place)
+        log = with_uploads(opened.log, home, settings.checkpoint.upload, at_once=True)
+        assembled = _Assembly(plan, log, state, blobs, root, in_place=in_place)
         show(Past(store, session))
         await reopen(assembled.journal, opened.recovery, Writer(__version__, socket.gethostname(), os.getpid()))
         await renew_environment(
@@ -263,7 +267,7 @@ async def resume_session(
     return Running(assembled.session, session, home, assembled.workspace)
 
 
-async def _opened(store: EventStore, session: str) -> tuple[Opened, Refolded]:
+async def open_folded(store: EventStore, session: str) -> tuple[Opened, Refolded]:
     """Open a log and fold it, from its newest checkpoint on where one is of use."""
     opened = await store.open(session, reducer=reducer())
     try:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from agentsh.app.paths import Homes, user_home
-from agentsh.app.wiring import WIRES
+from agentsh.app.wiring import BUCKETS, WIRES
 from agentsh.base.errors import UsageProblem
 from agentsh.log.reserve import MIN_FREE_BYTES
 from agentsh.log.roll import SEGMENT_BYTES
@@ -29,6 +29,26 @@ def _wire(name: str) -> str:
     if name not in WIRES:
         raise ValueError(f"there is no wire {name!r}, only {', '.join(WIRES)}")
     return name
+
+
+def check_bucket_url(url: str) -> str:
+    """Return the URL of a place for copies as it is, without a slash at its end.
+
+    Raises:
+        ValueError: there is no such kind of place, or a credential is in it.
+    """
+    parts = urlsplit(url.strip())
+    if parts.scheme not in BUCKETS:
+        raise ValueError(f"it begins with none of {', '.join(f'{scheme}://' for scheme in BUCKETS)}")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError("it may hold a bucket and a path only: credentials come from the environment")
+    if parts.scheme == "file" and (parts.netloc or not parts.path.startswith("/")):
+        raise ValueError("it needs a whole path: file:///path/to/directory")
+    if parts.scheme != "file" and not parts.netloc:
+        raise ValueError(f"it names no bucket: {parts.scheme}://bucket/path")
+    if any(part in (".", "..") for part in parts.path.split("/")):
+        raise ValueError("it holds . or ..")
+    return url.strip().rstrip("/")
 
 
 RESERVED = frozenset({"model", "messages", "tools", "stream", "stream_options", "api_key", "authorization"})
@@ -102,12 +122,17 @@ class UiSettings(_Section):
 
 
 class CheckpointSettings(_Section):
-    """When the folded state is saved, at the end of a turn: whichever comes first. keep: how many stay."""
+    """When the folded state is saved, at the end of a turn: whichever comes first. keep: how many stay.
+
+    upload: where copies of the sessions go, see docs/upload.md. upload_timeout_s: for one request.
+    """
 
     every_events: int = Field(default=1_000, ge=1)
     every_bytes: int = Field(default=8 << 20, ge=1)
     every_s: float = Field(default=300.0, gt=0)
     keep: int = Field(default=3, ge=1, le=100)
+    upload: Annotated[str, AfterValidator(check_bucket_url)] | None = None
+    upload_timeout_s: float = Field(default=60.0, gt=0, le=3600)
 
 
 class HookSettings(_Section):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agentsh.app.doctor import Line, environment, models, programs
 from agentsh.app.doctor_home import look_at
+from agentsh.app.doctor_upload import uploads
 from agentsh.app.paths import find_homes
 from agentsh.base.text import clean
 
@@ -37,4 +38,5 @@ def _lines() -> Iterator[Line]:
     yield from environment(os.environ)
     yield from programs(os.environ)
     yield from look_at(homes)
+    yield from uploads(homes, os.environ)
     yield from models(homes, os.environ)
