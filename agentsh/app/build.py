@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from agentsh import __version__
 from agentsh.app.choosing import another
+from agentsh.app.grants import ProjectGrants, project_of
 from agentsh.app.past import Past
-from agentsh.app.paths import Home
+from agentsh.app.paths import Home, user_home
 from agentsh.app.settings import Choice, Settings
 from agentsh.app.stores import blob_store, event_store
 from agentsh.app.texts import BlobTexts
@@ -30,6 +31,7 @@ from agentsh.engine.bus import Bus
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
 from agentsh.engine.open import Refolded, Writer, begin, refold, renew_environment, reopen
+from agentsh.engine.rules import Rules, parse_rules
 from agentsh.engine.session import Chosen, Parts, Session
 from agentsh.engine.step import ModelStep, Price, StepSettings
 from agentsh.engine.tool_runner import ToolRunner
@@ -118,7 +120,7 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
     try:
         log = await to_the_end(creating)  # a cancellation waits: what is being made has to be known
         blobs, in_place = blob_store(plan.home), provisioned.kind == "in-place"
-        assembled = _Assembly(plan, log, SessionState(), blobs, provisioned.path, in_place=in_place)
+        assembled = _Assembly(plan, log, SessionState(), blobs, provisioned.path, cwd=str(cwd), in_place=in_place)
         journal = assembled.journal
         init = _birth(session, plan.choice, provisioned, cwd, mode)
         environment = _environment(blobs, assembled.tools, plan.choice, provisioned.path, init.workspace)
@@ -230,7 +232,7 @@ async def resume_session(
         plan = await plan_for(state)
         in_place = state.workspace is not None and state.workspace.kind == "in-place"
         blobs = blob_store(home)
-        assembled = _Assembly(plan, opened.log, state, blobs, root, in_place=in_place)
+        assembled = _Assembly(plan, opened.log, state, blobs, root, cwd=state.cwd, in_place=in_place)
         show(Past(store, session))
         await reopen(assembled.journal, opened.recovery, Writer(__version__, socket.gethostname(), os.getpid()))
         await renew_environment(
@@ -271,7 +273,7 @@ class _Assembly:
     """Puts the parts of one session together."""
 
     def __init__(
-        self, plan: Plan, log: OpenLog, state: SessionState, blobs: BlobStore, root: Path, *, in_place: bool
+        self, plan: Plan, log: OpenLog, state: SessionState, blobs: BlobStore, root: Path, *, cwd: str, in_place: bool
     ) -> None:
         from agentsh.workspace.local import LocalWorkspace
 
@@ -289,7 +291,15 @@ class _Assembly:
             request = (state.environment.request if state.environment else None) or {}
             return request.get("wire") == "demo" and not in_place
 
-        gate = Gate(self.journal, self.workspace, hooks, screens.approver, preapproved=preapproved)
+        gate = Gate(
+            self.journal,
+            self.workspace,
+            hooks,
+            screens.approver,
+            preapproved=preapproved,
+            rules=_rules(plan.settings),
+            project=ProjectGrants(user_home(os.environ), project_of(cwd)),
+        )
         runner = ToolRunner(self.journal, self.tools, self.workspace, gate, hooks, texts, clock)
         model = make_model(plan.choice, clock)
         step = ModelStep(self.journal, model, texts, ByteEstimate(), _step_settings(plan, plan.choice), clock)
@@ -303,6 +313,11 @@ class _Assembly:
         policy = CheckpointPolicy(c.every_events, c.every_bytes, c.every_s, c.keep)
         upkeep = Upkeep(self.journal, log, policy, clock)
         self.session = Session(Parts(log, self.journal, turn, step, gate, model, choose, upkeep))
+
+
+def _rules(settings: Settings) -> Rules:
+    given = settings.permissions
+    return Rules(parse_rules(given.allow), parse_rules(given.ask), parse_rules(given.deny))
 
 
 def _hooks(settings: Settings) -> list[Hook]:

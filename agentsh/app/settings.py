@@ -110,6 +110,22 @@ class HookSettings(_Section):
     timeout_s: float = Field(default=10.0, gt=0)
 
 
+def _rules(texts: list[str]) -> list[str]:
+    from agentsh.engine.rules import parse_rule
+
+    for text in texts:
+        parse_rule(text)
+    return texts
+
+
+class PermissionSettings(_Section):
+    """Rules about calls, each `tool`, `tool(path)` or `shell(command)`; deny goes before ask, ask before allow."""
+
+    allow: Annotated[list[str], AfterValidator(_rules)] = []
+    ask: Annotated[list[str], AfterValidator(_rules)] = []
+    deny: Annotated[list[str], AfterValidator(_rules)] = []
+
+
 class Settings(_Section):
     """The whole of agentsh.toml. model: a profile or a model's name."""
 
@@ -118,6 +134,7 @@ class Settings(_Section):
     log: LogSettings = LogSettings()
     ui: UiSettings = UiSettings()
     checkpoint: CheckpointSettings = CheckpointSettings()
+    permissions: PermissionSettings = PermissionSettings()
     models: dict[str, Profile] = {}
     hooks: dict[str, HookSettings] = {}
 

@@ -90,6 +90,14 @@ class Workspace(Protocol):
         """Yield the files below `path`, sorted, without following links; `.git` and ignored files are left out."""
         ...
 
+    def real(self, path: str) -> str | None:
+        """Return `path` relative to the root with every link followed, whether or not it is there; None outside."""
+        ...
+
+    def expands(self, pattern: str) -> list[str]:
+        """Return the paths that a shell pattern stands for now, as the shell would spell them; at most 1,000."""
+        ...
+
     async def run(
         self,
         command: str,
@@ -97,8 +105,11 @@ class Workspace(Protocol):
         timeout_s: float,
         max_bytes: int,
         on_output: Callable[[str], None] | None = None,
+        outside_sandbox: bool = False,
     ) -> ProcessResult:
         """Run a shell command in the workspace, in a process group of its own, with a scrubbed environment.
+
+        outside_sandbox: without the sandbox, where there is one.
 
         Returns when the direct child has ended, even if a descendant keeps the pipe open.
         Cancellation kills the whole group before it is passed on.

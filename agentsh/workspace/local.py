@@ -1,8 +1,10 @@
 """A plain directory as a workspace: files through the jail, commands without a sandbox."""
 
 import asyncio
+import glob
 import os
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from agentsh.base.errors import ToolFailed
@@ -12,6 +14,8 @@ from agentsh.workspace.ignore import GITIGNORE, MAX_GITIGNORE_BYTES, Ignore
 from agentsh.workspace.jail import Jail
 from agentsh.workspace.process import run_shell
 from agentsh.workspace.strays import kill_session
+
+MAX_EXPANDED = 1_000
 
 
 class LocalWorkspace:
@@ -79,6 +83,22 @@ class LocalWorkspace:
             elif entry.kind != "other":
                 yield entry
 
+    def real(self, path: str) -> str | None:
+        """Return `path` relative to the root with every link followed; None where that is outside."""
+        root = os.path.realpath(self.root)
+        try:
+            found = os.path.realpath(os.path.join(root, path))
+        except (OSError, ValueError):
+            return None
+        if found == root:
+            return "."
+        return os.path.relpath(found, root) if found.startswith(root.rstrip("/") + "/") else None
+
+    def expands(self, pattern: str) -> list[str]:
+        """Return what a shell pattern stands for now, hidden names too: rather too many than too few."""
+        found = glob.iglob(pattern, root_dir=self.root, include_hidden=True)
+        return list(islice(found, MAX_EXPANDED))
+
     async def run(
         self,
         command: str,
@@ -86,6 +106,7 @@ class LocalWorkspace:
         timeout_s: float,
         max_bytes: int,
         on_output: Callable[[str], None] | None = None,
+        outside_sandbox: bool = False,
     ) -> ProcessResult:
         """Run a shell command that starts in the root, always."""
         return await run_shell(
