@@ -22,7 +22,7 @@ $(VENV)/.installed-test: pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[test]"
 	touch $@
 
-# Debian packages that tests use (patch): installed where they are missing and we are root; else it is said, and those
+# Debian packages that tests use (patch, bubblewrap): installed where they are missing and we are root; else it is said, and those
 # tests are skipped. With CI set, a package that is missing and cannot be installed is a failure.
 packages:
 	@sh .ci/packages

@@ -275,14 +275,17 @@ class _Assembly:
     def __init__(
         self, plan: Plan, log: OpenLog, state: SessionState, blobs: BlobStore, root: Path, *, cwd: str, in_place: bool
     ) -> None:
-        from agentsh.workspace.local import LocalWorkspace
+        from agentsh.app.sandboxes import make_workspace
 
         clock, texts, screens = SystemClock(), BlobTexts(blobs), plan.screens
         bus = Bus(screens.on_failure)
         for renderer in screens.renderers:
             bus.subscribe(renderer)
         self.tools = tools()
-        self.workspace: Workspace = LocalWorkspace(root, session=log.session, in_place=in_place)
+        workspace = make_workspace(
+            root, session=log.session, in_place=in_place, home=plan.home, settings=plan.settings
+        )
+        self.workspace: Workspace = workspace
         self.journal = Journal(log, state, bus, clock)
         hooks = _hooks(plan.settings)
 
@@ -312,7 +315,7 @@ class _Assembly:
         c = plan.settings.checkpoint
         policy = CheckpointPolicy(c.every_events, c.every_bytes, c.every_s, c.keep)
         upkeep = Upkeep(self.journal, log, policy, clock)
-        self.session = Session(Parts(log, self.journal, turn, step, gate, model, choose, upkeep))
+        self.session = Session(Parts(log, self.journal, turn, step, gate, model, choose, upkeep, workspace.close))
 
 
 def _rules(settings: Settings) -> Rules:

@@ -72,9 +72,12 @@ class Profile(_Section):
 
 
 class SessionSettings(_Section):
-    """What new sessions start with. budget_tokens: for a whole request."""
+    """What new sessions start with. mode: None for `auto` where a sandbox works, else `ask`.
 
-    mode: Literal["ask", "auto", "plan", "yolo"] = "ask"
+    budget_tokens: for a whole request.
+    """
+
+    mode: Literal["ask", "auto", "plan", "yolo"] | None = None
     max_steps: int = Field(default=200, ge=1)
     max_cost_usd: float | None = Field(default=None, gt=0)
     budget_tokens: int = Field(default=128_000, ge=2_000)
@@ -126,6 +129,26 @@ class PermissionSettings(_Section):
     deny: Annotated[list[str], AfterValidator(_rules)] = []
 
 
+class LimitSettings(_Section):
+    """What one command may use; 0 is no limit. See `workspace.sandbox.Limits`."""
+
+    cpu_s: int = Field(default=3_600, ge=0)
+    memory_mb: int = Field(default=8_192, ge=0)
+    file_mb: int = Field(default=4_096, ge=0)
+    processes: int = Field(default=1_024, ge=0)
+
+
+class SandboxSettings(_Section):
+    """What commands may reach. writable, readable, unreadable: further paths; `~` is the user's home."""
+
+    kind: Literal["auto", "bwrap", "landlock", "seatbelt", "none"] = "auto"
+    network: bool = False
+    writable: list[str] = []
+    readable: list[str] = []
+    unreadable: list[str] = []
+    limits: LimitSettings = LimitSettings()
+
+
 class Settings(_Section):
     """The whole of agentsh.toml. model: a profile or a model's name."""
 
@@ -135,6 +158,7 @@ class Settings(_Section):
     ui: UiSettings = UiSettings()
     checkpoint: CheckpointSettings = CheckpointSettings()
     permissions: PermissionSettings = PermissionSettings()
+    sandbox: SandboxSettings = SandboxSettings()
     models: dict[str, Profile] = {}
     hooks: dict[str, HookSettings] = {}
 

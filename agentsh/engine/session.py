@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,7 @@ class Parts:
     """What a session is made of; put together by the composition root. choose: a model by name, for `set_model`.
 
     upkeep: None where nothing is kept beside the log.
+    leave: called last of all, when the session is closed: nothing of it may go on.
     """
 
     log: OpenLog
@@ -47,6 +48,7 @@ class Parts:
     model: Model
     choose: Callable[[str], Chosen]
     upkeep: Upkeep | None = None
+    leave: Callable[[], Awaitable[None]] | None = None
 
 
 class Session:
@@ -166,6 +168,8 @@ class Session:
         await self._idle.wait()
         async with contextlib.AsyncExitStack() as stack:  # each is closed, whatever the others say
             stack.push_async_callback(self._parts.log.close)
+            if self._parts.leave is not None:
+                stack.push_async_callback(self._parts.leave)
             stack.push_async_callback(self._model.close)
             if self._parts.upkeep is not None:
                 stack.push_async_callback(self._parts.upkeep.close)

@@ -22,6 +22,7 @@ class ProcessResult:
     output: stdout and stderr as they came, decoded, with the middle left out beyond the cap.
     total_bytes: size of the whole output. whole: all of it as kept, where the cap cut it and it is within 10 MiB.
     left_running: the direct child ended but a descendant kept the pipe open; it was killed.
+    stopped: why it was killed before its time, for the model.
     """
 
     exit: int | None
@@ -31,6 +32,7 @@ class ProcessResult:
     timed_out: bool
     left_running: bool
     duration_ms: int
+    stopped: str | None = None
 
 
 class Workspace(Protocol):
