@@ -125,6 +125,7 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
         init = _birth(session, plan.choice, provisioned, cwd, mode)
         environment = _environment(blobs, assembled.tools, plan.choice, provisioned.path, init.workspace)
         await begin(journal, init, environment)
+        await assembled.session.announce("session_opened", {"resumed": False})
     except BaseException:
         made = None if creating.cancelled() or creating.exception() else creating.result()
         with suppress(AgentshError):  # the first failure is the one to tell
@@ -244,6 +245,7 @@ async def resume_session(
             await assembled.journal.record(WorkspaceMoved(path=str(root), reason="--dir"), durable=True)
         await assembled.session.record_model(plan.choice.model, plan.choice.request())
         await assembled.session.opened(folded)
+        await assembled.session.announce("session_opened", {"resumed": True})
     except BaseException:
         with suppress(AgentshError):  # the first failure is the one to tell
             await opened.log.close()
@@ -287,7 +289,7 @@ class _Assembly:
         )
         self.workspace: Workspace = workspace
         self.journal = Journal(log, state, bus, clock)
-        hooks = _hooks(plan.settings)
+        hooks = _hooks(plan.settings, {"session": log.session, "workspace": str(root), "cwd": cwd})
 
         def preapproved(state: SessionState) -> bool:
             """The demo model's calls are a script that we ship; in the user's own directory even they are asked."""
@@ -315,7 +317,9 @@ class _Assembly:
         c = plan.settings.checkpoint
         policy = CheckpointPolicy(c.every_events, c.every_bytes, c.every_s, c.keep)
         upkeep = Upkeep(self.journal, log, policy, clock)
-        self.session = Session(Parts(log, self.journal, turn, step, gate, model, choose, upkeep, workspace.close))
+        self.session = Session(
+            Parts(log, self.journal, turn, step, gate, model, choose, upkeep, workspace.close, hooks)
+        )
 
 
 def _rules(settings: Settings) -> Rules:
@@ -323,13 +327,14 @@ def _rules(settings: Settings) -> Rules:
     return Rules(parse_rules(given.allow), parse_rules(given.ask), parse_rules(given.deny))
 
 
-def _hooks(settings: Settings) -> list[Hook]:
+def _hooks(settings: Settings, about: Mapping[str, str]) -> list[Hook]:
     if not settings.hooks:
         return []
     from agentsh.hooks.command import CommandHook
 
     return [
-        CommandHook(name, tuple(h.command), frozenset(h.events), h.timeout_s) for name, h in settings.hooks.items()
+        CommandHook(name, tuple(h.command), frozenset(h.events), h.timeout_s, about)
+        for name, h in settings.hooks.items()
     ]
 
 

@@ -106,10 +106,12 @@ class CheckpointSettings(_Section):
 
 
 class HookSettings(_Section):
-    """A command of the user's that judges or annotates calls of tools."""
+    """A command of the user's that judges or annotates calls of tools, or is told what happens to the session."""
 
     command: list[str] = Field(min_length=1)
-    events: list[Literal["before_tool", "after_tool"]] = ["before_tool"]
+    events: list[Literal["before_tool", "after_tool", "session_opened", "turn_finished", "session_closed"]] = [
+        "before_tool"
+    ]
     timeout_s: float = Field(default=10.0, gt=0)
 
 
