@@ -94,9 +94,12 @@ class Profile(_Section):
 
 
 class SessionSettings(_Section):
-    """What new sessions start with. budget_tokens: for a whole request."""
+    """What new sessions start with. mode: None for `auto` where a sandbox works, else `ask`.
 
-    mode: Literal["ask", "auto", "plan", "yolo"] = "ask"
+    budget_tokens: for a whole request.
+    """
+
+    mode: Literal["ask", "auto", "plan", "yolo"] | None = None
     max_steps: int = Field(default=200, ge=1)
     max_cost_usd: float | None = Field(default=None, gt=0)
     budget_tokens: int = Field(default=128_000, ge=2_000)
@@ -136,11 +139,49 @@ class CheckpointSettings(_Section):
 
 
 class HookSettings(_Section):
-    """A command of the user's that judges or annotates calls of tools."""
+    """A command of the user's that judges or annotates calls of tools, or is told what happens to the session."""
 
     command: list[str] = Field(min_length=1)
-    events: list[Literal["before_tool", "after_tool"]] = ["before_tool"]
+    events: list[Literal["before_tool", "after_tool", "session_opened", "turn_finished", "session_closed"]] = [
+        "before_tool"
+    ]
     timeout_s: float = Field(default=10.0, gt=0)
+
+
+def _rules(texts: list[str]) -> list[str]:
+    from agentsh.engine.rules import parse_rule
+
+    for text in texts:
+        parse_rule(text)
+    return texts
+
+
+class PermissionSettings(_Section):
+    """Rules about calls, each `tool`, `tool(path)` or `shell(command)`; deny goes before ask, ask before allow."""
+
+    allow: Annotated[list[str], AfterValidator(_rules)] = []
+    ask: Annotated[list[str], AfterValidator(_rules)] = []
+    deny: Annotated[list[str], AfterValidator(_rules)] = []
+
+
+class LimitSettings(_Section):
+    """What one command may use; 0 is no limit. See `workspace.sandbox.Limits`."""
+
+    cpu_s: int = Field(default=3_600, ge=0)
+    memory_mb: int = Field(default=8_192, ge=0)
+    file_mb: int = Field(default=4_096, ge=0)
+    processes: int = Field(default=1_024, ge=0)
+
+
+class SandboxSettings(_Section):
+    """What commands may reach. writable, readable, unreadable: further paths; `~` is the user's home."""
+
+    kind: Literal["auto", "bwrap", "landlock", "seatbelt", "none"] = "auto"
+    network: bool = False
+    writable: list[str] = []
+    readable: list[str] = []
+    unreadable: list[str] = []
+    limits: LimitSettings = LimitSettings()
 
 
 class Settings(_Section):
@@ -151,6 +192,8 @@ class Settings(_Section):
     log: LogSettings = LogSettings()
     ui: UiSettings = UiSettings()
     checkpoint: CheckpointSettings = CheckpointSettings()
+    permissions: PermissionSettings = PermissionSettings()
+    sandbox: SandboxSettings = SandboxSettings()
     models: dict[str, Profile] = {}
     hooks: dict[str, HookSettings] = {}
 
