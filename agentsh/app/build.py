@@ -1,21 +1,22 @@
 """The composition root: settings and names in, a running session out."""
 
 import asyncio
-import json
 import os
-import platform
 import shutil
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agentsh import __version__
+from agentsh.app.births import birth, environment, origin_of
 from agentsh.app.choosing import another
+from agentsh.app.grants import ProjectGrants, project_of
+from agentsh.app.outbox import with_uploads
 from agentsh.app.past import Past
-from agentsh.app.paths import Home, project_of
+from agentsh.app.paths import Home, user_home
 from agentsh.app.rewinding import present, whole_state, workspace_snapshots
 from agentsh.app.settings import Choice, Settings
 from agentsh.app.stores import blob_store, event_store
@@ -27,23 +28,21 @@ from agentsh.base.waiting import to_the_end
 from agentsh.context.fold import settle
 from agentsh.context.state import SessionState
 from agentsh.context.state_codec import reducer
-from agentsh.context.system_prompt import system_prompt
 from agentsh.engine.bus import Bus
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
-from agentsh.engine.open import Refolded, Writer, begin, refold, renew_environment, reopen
+from agentsh.engine.open import Refolded, Writer, begin, refold, reopen
 from agentsh.engine.rewinding import Rewinder
+from agentsh.engine.rules import Rules, parse_rules
 from agentsh.engine.session import Chosen, Parts, Session
 from agentsh.engine.step import ModelStep, Price, StepSettings
 from agentsh.engine.tool_runner import ToolRunner
 from agentsh.engine.turn import Limits, Turn
 from agentsh.engine.upkeep import CheckpointPolicy, Upkeep
-from agentsh.events.base import BlobRef
 from agentsh.events.event import NewFact
-from agentsh.events.session import EnvironmentChanged, Mode, Note, SessionInit, WorkspaceMoved, WorkspaceOrigin
+from agentsh.events.session import Mode, Note, WorkspaceMoved, WorkspaceOrigin
 from agentsh.log.lease import LOCK_NAME
 from agentsh.log.segment import OPEN_NAME
-from agentsh.log.spill import reference
 from agentsh.log.store import BlobStore, EventStore, Opened, OpenLog
 from agentsh.ports.approver import Approver
 from agentsh.ports.hook import Hook
@@ -118,13 +117,6 @@ def tools() -> Mapping[str, Tool]:
     return _Tools()
 
 
-def tool_schemas(offered: Mapping[str, Tool]) -> str:
-    """Return the neutral JSON list that environment_changed records."""
-    specs = [tool.spec for tool in offered.values()]
-    schemas = [{"name": s.name, "description": s.description, "parameters": s.parameters} for s in specs]
-    return json.dumps(schemas, ensure_ascii=False, separators=(",", ":"))
-
-
 async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, cwd: Path, mode: Mode) -> Running:
     """Create a session whose workspace was just made for it, and record its birth.
 
@@ -134,13 +126,17 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
     store = event_store(plan.home, plan.settings.log)
     creating = asyncio.create_task(store.create(session, by=BY))
     try:
-        log = await to_the_end(creating)  # a cancellation waits: what is being made has to be known
+        created = await to_the_end(creating)  # a cancellation waits: what is being made has to be known
+        log = with_uploads(created, plan.home, plan.settings.checkpoint.upload)
         blobs = blob_store(plan.home)
-        assembled = _Assembly(plan, log, SessionState(), blobs, provisioned.path, _origin(provisioned))
+        origin = origin_of(provisioned)
+        assembled = _Assembly(plan, log, SessionState(), blobs, provisioned.path, origin, cwd=str(cwd))
         journal = assembled.journal
-        init = _birth(session, plan.choice, provisioned, cwd, mode)
-        environment = _environment(blobs, assembled.tools, plan.choice, provisioned.path, init.workspace)
-        await begin(journal, init, environment)
+        init = birth(session, plan.choice, provisioned, cwd, mode)
+        with blobs.writing():  # `gc` waits until the event that names them is written
+            first = environment(blobs, assembled.tools, plan.choice, provisioned.path, init.workspace)
+            await begin(journal, init, first)
+        await assembled.session.announce("session_opened", {"resumed": False})
     except BaseException:
         made = None if creating.cancelled() or creating.exception() else creating.result()
         with suppress(AgentshError):  # the first failure is the one to tell
@@ -162,51 +158,6 @@ async def _take_back(
     finally:
         if log is not None:
             await log.close()
-
-
-def _birth(session: str, choice: Choice, provisioned: "Provisioned", cwd: Path, mode: Mode) -> SessionInit:
-    return SessionInit(
-        id=session,
-        title=None,
-        cwd=str(cwd),
-        project=project_of(cwd),
-        model=choice.model,
-        mode=mode,
-        workspace=_origin(provisioned),
-    )
-
-
-def _origin(provisioned: "Provisioned") -> WorkspaceOrigin:
-    origin = WorkspaceOrigin(kind=provisioned.kind, origin=provisioned.origin, base=provisioned.base)
-    more = {} if provisioned.start is None else {"start": provisioned.start}
-    if provisioned.kind == "in-place":
-        more["path"] = str(provisioned.path)
-    return origin.model_copy(update=more) if more else origin
-
-
-def _environment(
-    blobs: BlobStore, offered: Mapping[str, Tool], choice: Choice, root: Path, origin: WorkspaceOrigin | None
-) -> EnvironmentChanged:
-    """Return what requests start with, as of today. origin: None where the log has lost it."""
-    made_of = ""
-    if origin is not None:
-        made_of = {
-            "copy": f" (a copy of {origin.origin})",
-            "git": f" (a clone of {origin.origin}, on a branch of its own)",
-        }.get(origin.kind, f" ({origin.kind})")
-        if origin.start is not None:
-            made_of += f"; commands start in {origin.start}, paths of files count from the top"
-    prompt = system_prompt(
-        workspace=str(root) + made_of,
-        system=f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
-        date=f"{SystemClock().now():%Y-%m-%d}",
-    )
-    return EnvironmentChanged(
-        system_prompt=_as_blob(blobs, prompt),
-        tools=_as_blob(blobs, tool_schemas(offered)),
-        instructions=(),
-        request=choice.request(),
-    )
 
 
 def _discard(home: Home, session: str, provisioned: "Provisioned", *, has_log: bool) -> None:
@@ -243,7 +194,7 @@ async def resume_session(
     from agentsh.workspace.strays import kill_session
 
     store = event_store(home, settings.log)
-    opened, folded = await _opened(store, session)
+    opened, folded = await open_folded(store, session)
     state = folded.state
     try:
         await asyncio.to_thread(kill_session, session)  # what a killed agentsh left running must not go on beside us
@@ -255,13 +206,14 @@ async def resume_session(
         blobs = blob_store(home)
         root, notes = (directory, []) if directory else await asyncio.to_thread(present, home, session, state, blobs)
         plan = await plan_for(state)
-        assembled = _Assembly(plan, opened.log, state, blobs, root, state.workspace)
+        log = with_uploads(opened.log, home, settings.checkpoint.upload, at_once=True)
+        assembled = _Assembly(plan, log, state, blobs, root, state.workspace, cwd=state.cwd)
         show(Past(store, session))
         await reopen(assembled.journal, opened.recovery, Writer(__version__, socket.gethostname(), os.getpid()))
         await renew_environment(
             assembled.journal,
             BlobTexts(blobs),
-            lambda: _environment(blobs, assembled.tools, plan.choice, root, state.workspace),
+            lambda: environment(blobs, assembled.tools, plan.choice, root, state.workspace),
         )
         if directory is not None and str(root) != state.workspace_path:
             await assembled.journal.record(WorkspaceMoved(path=str(root), reason="--dir"), durable=True)
@@ -269,6 +221,7 @@ async def resume_session(
         await Rewinder(assembled.journal, assembled.snapshots, lambda: whole_state(home, session)).finish()
         await assembled.session.record_model(plan.choice.model, plan.choice.request())
         await assembled.session.opened(folded)
+        await assembled.session.announce("session_opened", {"resumed": True})
     except BaseException:
         with suppress(AgentshError):  # the first failure is the one to tell
             await opened.log.close()
@@ -276,7 +229,7 @@ async def resume_session(
     return Running(assembled.session, session, home, assembled.workspace)
 
 
-async def _opened(store: EventStore, session: str) -> tuple[Opened, Refolded]:
+async def open_folded(store: EventStore, session: str) -> tuple[Opened, Refolded]:
     """Open a log and fold it, from its newest checkpoint on where one is of use."""
     opened = await store.open(session, reducer=reducer())
     try:
@@ -305,9 +258,11 @@ class _Assembly:
         blobs: BlobStore,
         root: Path,
         origin: WorkspaceOrigin | None,
+        *,
+        cwd: str,
     ) -> None:
+        from agentsh.app.sandboxes import make_workspace
         from agentsh.workspace.git_history import HistoryPacker
-        from agentsh.workspace.local import LocalWorkspace
 
         kind = None if origin is None else origin.kind
         in_place, start = kind == "in-place", None if origin is None else origin.start
@@ -316,16 +271,27 @@ class _Assembly:
         for renderer in screens.renderers:
             bus.subscribe(renderer)
         self.tools = tools()
-        self.workspace: Workspace = LocalWorkspace(root, session=log.session, in_place=in_place, start=start)
+        workspace = make_workspace(
+            root, session=log.session, in_place=in_place, start=start, home=plan.home, settings=plan.settings
+        )
+        self.workspace: Workspace = workspace
         self.journal = Journal(log, state, bus, clock)
-        hooks = _hooks(plan.settings)
+        hooks = _hooks(plan.settings, {"session": log.session, "workspace": str(root), "cwd": cwd})
 
         def preapproved(state: SessionState) -> bool:
             """The demo model's calls are a script that we ship; in the user's own directory even they are asked."""
             request = (state.environment.request if state.environment else None) or {}
             return request.get("wire") == "demo" and not in_place
 
-        gate = Gate(self.journal, self.workspace, hooks, screens.approver, preapproved=preapproved)
+        gate = Gate(
+            self.journal,
+            self.workspace,
+            hooks,
+            screens.approver,
+            preapproved=preapproved,
+            rules=_rules(plan.settings),
+            project=ProjectGrants(user_home(os.environ), project_of(cwd)),
+        )
         self.snapshots = workspace_snapshots(plan.home, log.session, root, state, blobs, kind)
         runner = ToolRunner(self.journal, self.tools, self.workspace, gate, hooks, texts, clock, self.snapshots)
         model = make_model(plan.choice, clock)
@@ -345,17 +311,26 @@ class _Assembly:
         c = plan.settings.checkpoint
         policy = CheckpointPolicy(c.every_events, c.every_bytes, c.every_s, c.keep)
         upkeep = Upkeep(self.journal, log, policy, clock)
-        parts = Parts(log, self.journal, turn, step, gate, model, choose, upkeep, self.snapshots, whole, packer.close)
+        parts = Parts(
+            log, self.journal, turn, step, gate, model, choose, upkeep, workspace.close, hooks, self.snapshots, whole,
+            packer.close,
+        )  # fmt: skip
         self.session = Session(parts)
 
 
-def _hooks(settings: Settings) -> list[Hook]:
+def _rules(settings: Settings) -> Rules:
+    given = settings.permissions
+    return Rules(parse_rules(given.allow), parse_rules(given.ask), parse_rules(given.deny))
+
+
+def _hooks(settings: Settings, about: Mapping[str, str]) -> list[Hook]:
     if not settings.hooks:
         return []
     from agentsh.hooks.command import CommandHook
 
     return [
-        CommandHook(name, tuple(h.command), frozenset(h.events), h.timeout_s) for name, h in settings.hooks.items()
+        CommandHook(name, tuple(h.command), frozenset(h.events), h.timeout_s, about)
+        for name, h in settings.hooks.items()
     ]
 
 
@@ -372,9 +347,3 @@ def _step_settings(plan: Plan, choice: Choice) -> StepSettings:
         return StepSettings(budget)
     cached = price.prompt if price.cached is None else price.cached
     return StepSettings(budget, Price(price.prompt, cached, price.completion))
-
-
-def _as_blob(blobs: BlobStore, text: str) -> BlobRef:
-    data = text.encode("utf-8", "surrogatepass")
-    members: dict[str, Any] = reference(blobs.put(data), text, len(data))
-    return BlobRef.model_validate(members)

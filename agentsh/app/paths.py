@@ -118,7 +118,7 @@ def prepare(home: Home) -> None:
             ) from None
 
 
-def project_of(cwd: Path) -> str | None:
+def project_name(cwd: Path) -> str | None:
     """Return the name of the git repository around `cwd`, else of `cwd` itself; a tag for people, never a key."""
     root = next((p for p in (cwd, *cwd.parents) if (p / ".git").exists()), cwd)
     return _main_worktree(root).name or None

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from agentsh.cli import branching, hot, ls
+from agentsh.cli import branching, hot, keeping, ls
 from agentsh.cli.guard import guarded
 from agentsh.cli.options import RunOptions
 
@@ -234,6 +234,7 @@ def trust(
 
 
 branching.register(app)
+keeping.register(app)
 
 
 def _exit(code: int) -> None:

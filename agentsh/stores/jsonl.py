@@ -17,7 +17,8 @@ from agentsh.base.errors import (
     SessionMissing,
     SessionReadOnly,
 )
-from agentsh.log.back import newest_first
+from agentsh.log.archive import Unarchivable, settle
+from agentsh.log.archived import archive_damage, reading
 from agentsh.log.chain import Anchor, LogScan
 from agentsh.log.checkpoint import Checkpoint, write_checkpoint
 from agentsh.log.files import FileSystem, RealFiles, make_dirs
@@ -35,6 +36,7 @@ from agentsh.log.skipped import skipped_damages
 from agentsh.log.store import BlobStore, Capabilities, Damage, Folded, Holder, Opened, OpenLog, Recovery
 from agentsh.log.writer import Appender, Durability
 from agentsh.stores.forking import forked
+from agentsh.stores.walking import back, unreadable, until_the_end
 from agentsh.stores.worker import Worker, outcome
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
@@ -100,23 +102,24 @@ class JsonlStore:
 
     def read(self, session: str, *, after_seq: int = 0) -> Iterator[Record]:
         """Yield the records beyond `after_seq` in order."""
-        return (to_record(raw) for _, raw in _until_the_end(self._scan(session), after_seq))
+        return (to_record(raw) for _, raw in until_the_end(self._scan(session), after_seq))
 
     def lines(self, session: str, *, after_seq: int = 0) -> Iterator[tuple[int, bytes, bytes]]:
         """Yield (seq, type as written, raw line) beyond `after_seq`, checked but not decoded: for summaries."""
-        return ((seq, peek(raw)[0], raw) for seq, raw in _until_the_end(self._scan(session), after_seq))
+        return ((seq, peek(raw)[0], raw) for seq, raw in until_the_end(self._scan(session), after_seq))
 
     def newest(self, session: str) -> Iterator[Record]:
         """Yield the records from the last one back, as far as they read."""
-        return map(to_record, _back(self._files, self._scan(session)))
+        return map(to_record, back(self._files, self._scan(session)))
 
     def damages(self, session: str) -> Sequence[Damage]:
         """Return the places that do not read, a torn end among them unless somebody is writing it."""
-        scan = self._scan(session)
+        files = self._reading(session)
+        scan = self._scan(session, files)
         segment = scan.open_segment
-        for _ in _until_the_end(scan, 0):
+        for _ in until_the_end(scan, 0):
             pass
-        found, last = list(scan.damages), scan.last
+        found, last = [*scan.damages, *archive_damage(files)], scan.last
         held = self.holder(session) is not None
         if last is not None and segment is not None and last.tail is not None and not held:
             tail = last.tail
@@ -151,15 +154,22 @@ class JsonlStore:
         except (FileNotFoundError, NotADirectoryError):
             pass
         except OSError as error:
-            raise _unreadable(session, error) from error
+            raise unreadable(session, error) from error
         raise SessionMissing(f"no session {session}")
 
-    def _scan(self, session: str) -> LogScan:
+    def _reading(self, session: str) -> FileSystem:
         directory = self._existing(session)
         try:
-            return LogScan(self._files, directory, session)
+            return reading(self._files, directory)
         except OSError as error:
-            raise _unreadable(session, error) from error
+            raise unreadable(session, error) from error
+
+    def _scan(self, session: str, files: FileSystem | None = None) -> LogScan:
+        files = files or self._reading(session)
+        try:
+            return LogScan(files, self._directory(session), session)
+        except OSError as error:
+            raise unreadable(session, error) from error
 
     def _create(self, session: str, by: str) -> "_Parts":
         if not _is_name(session):
@@ -211,10 +221,14 @@ class JsonlStore:
         lease: Lease | None = None
         try:
             lease = take(self._files, directory, session)
+            settle(self._files, directory)
             return self._recovered(session, directory, lease, reducer)
         except AgentshError:
             _release(lease)
             raise
+        except Unarchivable as error:
+            _release(lease)
+            raise SessionReadOnly(f"session {session} cannot be taken out of its archive: {error}") from error
         except OSError as error:
             _release(lease)
             if error.errno in _READ_ONLY:
@@ -359,30 +373,6 @@ class _JsonlLog:
                     await self._worker.run(parts.close)
                 finally:
                     self._worker.stop()
-
-
-def _until_the_end(scan: LogScan, after_seq: int) -> Iterator[tuple[int, bytes]]:
-    try:
-        for seq, text, _, _ in scan.entries(after_seq):
-            if seq > after_seq:
-                yield seq, text + b"\n"
-    except OSError as error:
-        raise _unreadable(scan.session, error) from error
-    finally:
-        scan.close()
-
-
-def _back(files: FileSystem, scan: LogScan) -> Iterator[bytes]:
-    try:
-        yield from newest_first(files, scan)
-    except OSError as error:
-        raise _unreadable(scan.session, error) from error
-    finally:
-        scan.close()
-
-
-def _unreadable(session: str, error: OSError) -> SessionReadOnly:
-    return SessionReadOnly(f"cannot read session {session}: {error.strerror or error}")
 
 
 def _release(lease: Lease | None) -> None:
