@@ -31,7 +31,7 @@ from agentsh.context.state_codec import reducer
 from agentsh.engine.bus import Bus
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
-from agentsh.engine.open import Refolded, Writer, begin, refold, reopen
+from agentsh.engine.open import Refolded, Writer, begin, refold, renew_environment, reopen
 from agentsh.engine.rewinding import Rewinder
 from agentsh.engine.rules import Rules, parse_rules
 from agentsh.engine.session import Chosen, Parts, Session
