@@ -7,6 +7,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -262,7 +263,6 @@ class _Assembly:
         cwd: str,
     ) -> None:
         from agentsh.app.sandboxes import make_workspace
-        from agentsh.workspace.git_history import HistoryPacker
 
         kind = None if origin is None else origin.kind
         in_place, start = kind == "in-place", None if origin is None else origin.start
@@ -302,20 +302,27 @@ class _Assembly:
             choice = another(plan.choice, plan.settings, os.environ, name)
             return Chosen(choice.model, choice.request(), make_model(choice, clock), _step_settings(plan, choice))
 
-        def whole() -> SessionState:
-            return whole_state(plan.home, log.session)
-
-        packer = HistoryPacker(root)
-        if kind == "git":
-            packer.start()
-        c = plan.settings.checkpoint
-        policy = CheckpointPolicy(c.every_events, c.every_bytes, c.every_s, c.keep)
-        upkeep = Upkeep(self.journal, log, policy, clock)
+        upkeep = Upkeep(self.journal, log, _policy(plan.settings), clock)
         parts = Parts(
-            log, self.journal, turn, step, gate, model, choose, upkeep, workspace.close, hooks, self.snapshots, whole,
-            packer.close,
+            log, self.journal, turn, step, gate, model, choose, upkeep, workspace.close, hooks, self.snapshots,
+            partial(whole_state, plan.home, log.session), _packing(root, kind),
         )  # fmt: skip
         self.session = Session(parts)
+
+
+def _packing(root: Path, kind: str | None) -> Callable[[], None]:
+    """Begin to make a clone independent of its origin, where it is not yet; return what stops that."""
+    from agentsh.workspace.git_history import HistoryPacker
+
+    packer = HistoryPacker(root)
+    if kind == "git":
+        packer.start()
+    return packer.close
+
+
+def _policy(settings: Settings) -> CheckpointPolicy:
+    c = settings.checkpoint
+    return CheckpointPolicy(c.every_events, c.every_bytes, c.every_s, c.keep)
 
 
 def _rules(settings: Settings) -> Rules:
