@@ -124,6 +124,7 @@ def _built(state: SessionState, event: Event, fact: turn.ContextBuilt) -> None:
     state.partial.clear()
     if fact.cut is not None:
         state.context_from = fact.cut.from_seq
+        state.pruned_before = max(state.pruned_before, fact.cut.pruned_before or 0)
         trim(state)
     if state.turn is not None:
         state.turn.steps += 1

@@ -62,6 +62,17 @@ class AgentItem:
 TalkItem = UserItem | AgentItem
 
 
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """The compaction that holds: `summary` stands in requests for what came up to `upto_seq`. seq: its event."""
+
+    seq: int
+    from_seq: int
+    upto_seq: int
+    summary: Text
+    by: str = ""
+
+
 @dataclass(slots=True)
 class Totals:
     """Sums over the session. cost_usd: None where no reply had a price."""
@@ -79,6 +90,7 @@ class SessionState:
     grants: what the user allowed for the session. questions: asked and not answered: the call, and what is granted.
     known_damages: places of the log that were told of, as `ORDINAL:OFFSET` and as `after SEQ`; `before SEQ` where not
     all of them were named. context_from: first event of the context, by recorded cut.
+    pruned_before: results of calls below this seq are shown to the model as stubs. compaction: the one that holds.
     """
 
     id: str = ""
@@ -103,6 +115,8 @@ class SessionState:
     questions: dict[int, tuple[int, str | None]] = field(default_factory=dict)
     known_damages: set[str] = field(default_factory=set)
     context_from: int = 0
+    pruned_before: int = 0
+    compaction: Compacted | None = None
     totals: Totals = field(default_factory=Totals)
 
     @property

@@ -11,7 +11,8 @@ from typing import Literal
 from agentsh.base.clock import Clock
 from agentsh.base.errors import BlobMissing, ContextInvalid, ModelError, StreamCut
 from agentsh.context.budget import fit
-from agentsh.context.messages import is_json_list
+from agentsh.context.items import is_json_list
+from agentsh.context.marks import Marks
 from agentsh.context.state import SessionState
 from agentsh.context.validate import problems
 from agentsh.engine.journal import Journal
@@ -53,6 +54,11 @@ class StepSettings:
 
     budget_tokens: int
     price: Price | None = None
+
+    @property
+    def marks(self) -> Marks:
+        """Return how full a request may get."""
+        return Marks(self.budget_tokens)
 
 
 class ModelStep:
@@ -127,7 +133,7 @@ class ModelStep:
             state,
             self._texts,
             self._counter,
-            budget_tokens=settings.budget_tokens,
+            marks=settings.marks,
             fixed_tokens=self._counter.count(tools_text),
         )
         if wrong := problems(fitted.messages):
@@ -142,6 +148,7 @@ class ModelStep:
             tokens=fitted.tokens,
             budget=settings.budget_tokens,
             cut=fitted.cut,
+            rules=fitted.view.rules,
         )
         return body, fact
 
