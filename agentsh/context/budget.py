@@ -12,6 +12,7 @@ from typing import Literal
 from agentsh.base.errors import ContextOverflow
 from agentsh.context.marks import Marks
 from agentsh.context.messages import build, messages_of
+from agentsh.context.rendered import RenderCache
 from agentsh.context.state import AgentItem, SessionState, UserItem
 from agentsh.context.view import Block, View, view_of
 from agentsh.events.turn import Cut
@@ -57,6 +58,11 @@ class Prepared:
         """Return the messages in order."""
         return messages_of(self.blocks)
 
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Return the blobs that could not be read."""
+        return tuple(sorted({ref for block in self.blocks for ref in block.missing}))
+
 
 def count_message(message: Message, counter: TokenCounter) -> int:
     """Return the estimate for one message, its calls included."""
@@ -65,10 +71,23 @@ def count_message(message: Message, counter: TokenCounter) -> int:
 
 
 class Scale:
-    """Weighs what a view of a state would cost. fixed_tokens: what tool schemas take beside the messages."""
+    """Weighs what a view of a state would cost.
 
-    def __init__(self, state: SessionState, texts: Texts, counter: TokenCounter, *, fixed_tokens: int = 0) -> None:
+    fixed_tokens: what tool schemas take beside the messages. cache: of the session, so that what was rendered and
+    counted for earlier requests is not again.
+    """
+
+    def __init__(
+        self,
+        state: SessionState,
+        texts: Texts,
+        counter: TokenCounter,
+        *,
+        fixed_tokens: int = 0,
+        cache: RenderCache | None = None,
+    ) -> None:
         self.state = state
+        self._cache = cache or RenderCache()
         self.fixed_tokens = fixed_tokens
         self._texts = texts
         self._counter = counter
@@ -77,8 +96,9 @@ class Scale:
     def weigh(self, view: View) -> tuple[tuple[Block, ...], tuple[int, ...]]:
         """Return the blocks of a view, and the tokens of each."""
         if view not in self._weighed:
-            blocks = build(self.state, self._texts, view)
-            self._weighed[view] = blocks, tuple(self._count(block) for block in blocks)
+            blocks = build(self.state, self._texts, view, self._cache)
+            name, cache = self._counter.name, self._cache
+            self._weighed[view] = blocks, tuple(cache.tokens(b, name, self._count) for b in blocks)
         return self._weighed[view]
 
     def total(self, view: View) -> int:
@@ -89,13 +109,21 @@ class Scale:
         return sum(count_message(m, self._counter) for m in block.messages)
 
 
-def fit(state: SessionState, texts: Texts, counter: TokenCounter, *, marks: Marks, fixed_tokens: int = 0) -> Prepared:
-    """Return the next request, with whatever it takes to fit but compaction. fixed_tokens: see `Scale`.
+def fit(
+    state: SessionState,
+    texts: Texts,
+    counter: TokenCounter,
+    *,
+    marks: Marks,
+    fixed_tokens: int = 0,
+    cache: RenderCache | None = None,
+) -> Prepared:
+    """Return the next request, with whatever it takes to fit but compaction. fixed_tokens, cache: see `Scale`.
 
     Raises:
         ContextOverflow: not even the newest step fits the budget.
     """
-    scale = Scale(state, texts, counter, fixed_tokens=fixed_tokens)
+    scale = Scale(state, texts, counter, fixed_tokens=fixed_tokens, cache=cache)
     return prepared(scale, decide(scale, marks))
 
 

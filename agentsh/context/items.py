@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agentsh.base.text import head_bytes, middle_cut
-from agentsh.context.state import AgentItem, CallState, Compacted, UserItem
+from agentsh.context.state import AgentItem, CallState, Compacted, Told, UserItem
 from agentsh.context.view import View
 from agentsh.events.base import BlobRef, Text
 from agentsh.events.turn import Attachment
@@ -14,6 +14,7 @@ from agentsh.ports.texts import Texts
 
 NO_RESULT = "No result was recorded for this call; whether it had effects is not known."
 SUMMARY = "<summary>\nWhat came before in this session, in short; the whole is in its log.\n\n{text}\n</summary>"
+CHANGES = "<changes>\nWhat is no longer as it was told before; it holds from here on.\n\n{text}\n</changes>"
 
 _NAME = re.compile(r"[^a-zA-Z0-9_-]")
 MAX_NAME_CHARS = 64
@@ -29,6 +30,7 @@ MAX_ARGUMENTS_BYTES = 30_000
 SHORTEST_CUT_BYTES = 100
 STUB_BYTES = 200
 """What is left of an old result that was pruned."""
+STUB_MARK = "bytes of old output left out"
 SHORTEST_PRUNED_BYTES = 600
 """Less than that is left whole: a stub would save nothing."""
 
@@ -76,17 +78,25 @@ def _shown(value: Text, seq: int, texts: Texts, view: View) -> str:
     return middle_cut(text, MAX_ITEM_BYTES, whole_text(value, seq))
 
 
-def summary_message(compaction: Compacted, texts: Texts) -> Message:
-    """Return what stands in front of the newest turns for those that were compacted."""
-    return Message("user", SUMMARY.format(text=encodable(texts.text(compaction.summary))), seq=compaction.seq)
+def summary_message(compaction: Compacted, texts: Texts, told: Sequence[Told] = ()) -> Message:
+    """Return what stands in front of the newest turns for those that were compacted. told: as in `user_message`."""
+    text = SUMMARY.format(text=encodable(texts.text(compaction.summary)))
+    return Message("user", "\n\n".join([*_changes(told, texts), text]), seq=compaction.seq)
 
 
-def user_message(item: UserItem, texts: Texts, view: View) -> Message:
-    """Return a user message: its text, then its attachments, each under its name; each capped for itself."""
-    parts = [_shown(item.fact.text, item.seq, texts, view)]
+def user_message(item: UserItem, texts: Texts, view: View, told: Sequence[Told] = ()) -> Message:
+    """Return a user message: its text, then its attachments, each under its name; each capped for itself.
+
+    told: changes of the surroundings, which stand in front.
+    """
+    parts = [*_changes(told, texts), _shown(item.fact.text, item.seq, texts, view)]
     parts += [_attachment(a, item.seq, texts, view) for a in item.fact.attachments]
     text = encodable("\n\n".join(p for p in parts if p)) or "(empty message)"
     return Message("user", text, seq=item.seq)
+
+
+def _changes(told: Sequence[Told], texts: Texts) -> list[str]:
+    return [CHANGES.format(text="\n\n".join(encodable(texts.text(t.text)) for t in told))] if told else []
 
 
 def _attachment(attachment: Attachment, seq: int, texts: Texts, view: View) -> str:
@@ -119,8 +129,13 @@ def _result(call: CallState, texts: Texts, view: View) -> str:
     if size <= SHORTEST_PRUNED_BYTES:
         return text
     where = whole_text(call.result.for_model, call.seq)
-    rest = f"[… {size - STUB_BYTES:,} bytes of old output left out; {where}; call the tool again if you need it …]"
+    rest = f"[… {size - STUB_BYTES:,} {STUB_MARK}; {where}; call the tool again if you need it …]"
     return f"{head_bytes(text, STUB_BYTES)}\n{rest}"
+
+
+def is_stub(text: str) -> bool:
+    """Tell whether a result as it was sent is what pruning left of one."""
+    return STUB_MARK in text[-300:]
 
 
 def fresh_ids(item: AgentItem, seen: set[str]) -> tuple[str, ...]:

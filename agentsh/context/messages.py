@@ -1,21 +1,25 @@
 """State to the messages of a request. Pure."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
-from agentsh.context.items import fresh_ids, reply_messages, summary_message, user_message
-from agentsh.context.state import SessionState, TalkItem, UserItem
+from agentsh.context.items import encodable, fresh_ids, reply_messages, summary_message, user_message
+from agentsh.context.rendered import NotingTexts, RenderCache
+from agentsh.context.state import AgentItem, Compacted, SessionState, TalkItem, Told, UserItem
+from agentsh.context.surroundings import system_text
 from agentsh.context.view import Block, View
 from agentsh.ports.model import Message
 from agentsh.ports.texts import Texts
 
 
-def build(state: SessionState, texts: Texts, view: View) -> tuple[Block, ...]:
+def build(state: SessionState, texts: Texts, view: View, cache: RenderCache | None = None) -> tuple[Block, ...]:
     """Return the system message, the summary of the compaction that holds, and the conversation of `view`.
 
     Where the conversation starts inside a turn, what the user said in that turn is kept in front of it.
+    cache: saves rendering again what has not changed; the result is the same without it.
     """
-    return tuple(_blocks(state, texts, view))
+    return tuple(b for b in _blocks(state, texts, view, cache or RenderCache()) if b.messages)
 
 
 def messages_of(blocks: Iterable[Block]) -> tuple[Message, ...]:
@@ -23,23 +27,66 @@ def messages_of(blocks: Iterable[Block]) -> tuple[Message, ...]:
     return tuple(message for block in blocks for message in block.messages)
 
 
-def _blocks(state: SessionState, texts: Texts, view: View) -> Iterator[Block]:
+def _blocks(state: SessionState, texts: Texts, view: View, cache: RenderCache) -> Iterator[Block]:
+    noting = NotingTexts(texts)
     if state.environment is not None:
-        system = texts.text(state.environment.system_prompt)
+        system = system_text(state.environment, noting)
+        system = encodable(system) if view.rules else system
         if system:
-            yield Block("system", 0, (Message("system", system),))
+            yield Block("system", 0, (Message("system", system),), missing=_missing(noting))
     start = view.from_seq
     if state.compaction is not None:
-        yield Block("summary", state.compaction.seq, (summary_message(state.compaction, texts),))
         start = max(start, state.compaction.upto_seq + 1)
+    items = list(kept(state.talk, start))
+    carried = _carried(state.changes, items)
+    if state.compaction is not None:
+        yield _summary(state.compaction, texts, carried)
+        carried = ()
     seen: set[str] = set()
-    for item in kept(state.talk, start):
+    for item in items:
         if isinstance(item, UserItem):
-            yield Block("user", item.seq, (user_message(item, texts, view),))
-            continue
-        messages = tuple(reply_messages(item, fresh_ids(item, seen), texts, view))
-        if messages:
-            yield Block("reply", item.seq, messages)
+            told = (*carried, *(c for c in state.changes if c.joins == item.seq))
+            yield cache.block(item.seq, False, (view.rules, told), partial(_user, item, texts, view, told))
+            carried = ()
+        else:
+            yield _reply(item, fresh_ids(item, seen), texts, view, cache)
+
+
+def _carried(changes: Sequence[Told], items: Sequence[TalkItem]) -> tuple[Told, ...]:
+    """Return the changes whose message is not shown any more, the newest of each kind: they hold all the same."""
+    shown = {item.seq for item in items}
+    first = items[0].seq if items else 0
+    gone = {c.what: c for c in changes if c.joins and c.joins not in shown and (c.joins < first or not first)}
+    return tuple(sorted(gone.values(), key=lambda c: c.seq))
+
+
+def _summary(compaction: Compacted, texts: Texts, told: tuple[Told, ...]) -> Block:
+    noting = NotingTexts(texts)
+    message = summary_message(compaction, noting, told)
+    return Block("summary", compaction.seq, (message,), missing=_missing(noting))
+
+
+def _user(item: UserItem, texts: Texts, view: View, told: tuple[Told, ...]) -> Block:
+    noting = NotingTexts(texts)
+    message = user_message(item, noting, view, told)
+    return Block("user", item.seq, (message,), missing=_missing(noting))
+
+
+def _reply(item: AgentItem, ids: tuple[str, ...], texts: Texts, view: View, cache: RenderCache) -> Block:
+    pruned = bool(item.calls) and item.calls[0].seq < view.pruned_before
+    # A call is added, and a result is, but neither is ever changed.
+    answered = tuple((c.result is not None, c.seq < view.pruned_before) for c in item.calls)
+
+    def make() -> Block:
+        noting = NotingTexts(texts)
+        messages = tuple(reply_messages(item, ids, noting, view))
+        return Block("reply", item.seq, messages, pruned, _missing(noting))
+
+    return cache.block(item.seq, pruned, (view.rules, ids, answered), make)
+
+
+def _missing(noting: NotingTexts) -> tuple[str, ...]:
+    return tuple(sorted(noting.missing))
 
 
 def kept(talk: list[TalkItem], from_seq: int) -> Iterator[TalkItem]:

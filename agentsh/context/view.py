@@ -33,12 +33,15 @@ class View:
 class Block:
     """Messages that stay or go together: a user message, or a reply with the results of its calls.
 
-    seq: the event it comes from; 0 for the system message, which comes from several.
+    seq: the event it comes from; 0 for the system message, which comes from several. pruned: whether results of its
+    calls are shown as stubs. missing: blobs that could not be read for it.
     """
 
     kind: BlockKind
     seq: int
     messages: tuple[Message, ...]
+    pruned: bool = False
+    missing: tuple[str, ...] = ()
 
 
 def view_of(state: SessionState) -> View:

@@ -3,16 +3,16 @@
 import asyncio
 import contextlib
 import hashlib
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Literal
 
 from agentsh.base.clock import Clock
-from agentsh.base.errors import BlobMissing, ContextInvalid, ModelError, StreamCut
+from agentsh.base.errors import ContextInvalid, ModelError, StreamCut
 from agentsh.context.budget import fit
-from agentsh.context.items import is_json_list
 from agentsh.context.marks import Marks
+from agentsh.context.rendered import RenderCache
+from agentsh.context.request import prompt_of, tools_of
 from agentsh.context.state import SessionState
 from agentsh.context.validate import problems
 from agentsh.engine.journal import Journal
@@ -21,7 +21,7 @@ from agentsh.events.base import Usage
 from agentsh.events.event import Event, NewFact
 from agentsh.events.tool import ToolCall
 from agentsh.events.turn import AgentMessage, ContextBuilt
-from agentsh.ports.model import Call, Model, Prompt, Reply, Streamed
+from agentsh.ports.model import Call, Model, Reply, Streamed
 from agentsh.ports.texts import Texts
 from agentsh.ports.tokens import TokenCounter
 
@@ -79,6 +79,7 @@ class ModelStep:
         self._counter = counter
         self._settings = settings
         self._clock = clock
+        self._cache = RenderCache()
 
     async def run(self) -> list[Event]:
         """Return the tool_call events that the reply asked for; empty when the model is done.
@@ -125,22 +126,18 @@ class ModelStep:
         return bodies[0], event
 
     def _request(self, state: SessionState) -> tuple[bytes, ContextBuilt]:
-        settings, environment = self._settings, state.environment
-        tools_text = self._texts.text(environment.tools) if environment else "[]"
-        if not is_json_list(tools_text):
-            raise BlobMissing("the list of tools is gone with its blob", hint="`agentsh resume` records it anew")
+        settings, tools = self._settings, tools_of(state, self._texts)
         fitted = fit(
             state,
             self._texts,
             self._counter,
             marks=settings.marks,
-            fixed_tokens=self._counter.count(tools_text),
+            fixed_tokens=self._counter.count(tools),
+            cache=self._cache,
         )
         if wrong := problems(fitted.messages):
             raise ContextInvalid(f"the request would be refused: {wrong[0]}")
-        request = (environment.request if environment else None) or {}
-        prompt = Prompt(state.model, fitted.messages, tuple(json.loads(tools_text)), request.get("options", {}))
-        body = self._model.encode(prompt)
+        body = self._model.encode(prompt_of(state, fitted.messages, tools))
         fact = ContextBuilt(
             request_sha256=hashlib.sha256(body).hexdigest(),
             bytes=len(body),
@@ -149,6 +146,7 @@ class ModelStep:
             budget=settings.budget_tokens,
             cut=fitted.cut,
             rules=fitted.view.rules,
+            **({"missing": fitted.missing} if fitted.missing else {}),
         )
         return body, fact
 

@@ -1,0 +1,177 @@
+"""What became of every event of a log in a request: kept, pruned, summarised, left out, not for the model. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agentsh.base.text import one_line
+from agentsh.context.budget import count_message
+from agentsh.context.state import AgentItem, SessionState, UserItem
+from agentsh.context.view import Block, View
+from agentsh.events.base import BlobRef, Text
+from agentsh.events.event import Event, Opaque
+from agentsh.events.session import EnvironmentChanged
+from agentsh.events.tool import ToolCall, ToolResult
+from agentsh.events.turn import AgentMessage, Compaction, ContextBuilt, UserMessage
+from agentsh.ports.model import Message
+from agentsh.ports.tokens import TokenCounter
+
+Fate = Literal["kept", "pruned", "summarised", "left out", "not for the model", "unreadable"]
+TITLE_CHARS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One event. tokens: what it costs in the request, by the counter. turn: seq of the message that opened its turn.
+
+    why: for what is not kept: which event did it, and where the whole is.
+    """
+
+    seq: int
+    type: str
+    fate: Fate
+    tokens: int = 0
+    why: str = ""
+    turn: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A request, event by event. titles: first words of each turn, by the seq of its message.
+
+    parts: tokens of what does not come from one event of the conversation: `system`, `tools`, `instructions`.
+    """
+
+    rows: tuple[Row, ...]
+    titles: Mapping[int, str]
+    parts: Mapping[str, int]
+
+    @property
+    def tokens(self) -> int:
+        """Return the tokens of all rows: the whole request."""
+        return sum(row.tokens for row in self.rows)
+
+
+def manifest(
+    events: Sequence[Event], state: SessionState, view: View, blocks: Sequence[Block], tools: str,
+    counter: TokenCounter,
+) -> Manifest:  # fmt: skip
+    """Return the manifest of a request. events: all before it. state: what they fold to. blocks: as sent."""
+    teller = _Teller(events, state, view, blocks, counter)
+    parts = {"tools": counter.count(tools)}
+    parts["system"] = sum(count_message(m, counter) for b in blocks if b.kind == "system" for m in b.messages)
+    rows = [teller.row(event, parts) for event in events]
+    return Manifest(tuple(_with_gaps(rows, events)), teller.titles, parts)
+
+
+def _with_gaps(rows: list[Row], events: Sequence[Event]) -> list[Row]:
+    """Put in a row for each run of events that do not read."""
+    found, before = [], 0
+    for row in rows:
+        if row.seq > before + 1:
+            lost = row.seq - before - 1
+            found.append(Row(before + 1, "damaged", "unreadable", why=f"{lost:,} of the log do not read"))
+        found.append(row)
+        before = row.seq
+    return found
+
+
+class _Teller:
+    """Knows what of a state is in the blocks."""
+
+    def __init__(
+        self, events: Sequence[Event], state: SessionState, view: View, blocks: Sequence[Block], counter: TokenCounter
+    ) -> None:
+        self._state, self._view, self._counter = state, view, counter
+        self.titles: dict[int, str] = {}
+        self._turn = 0
+        self._messages = {b.seq: b.messages[0] for b in blocks if b.kind in ("user", "reply", "summary")}
+        self._results = {m.seq: m for b in blocks for m in b.messages if m.role == "tool"}
+        self._items = {item.seq: item for item in state.talk}
+        self._calls = {c.seq: c for item in state.talk if isinstance(item, AgentItem) for c in item.calls}
+        self._starts = {c.started_seq: c.seq for c in self._calls.values() if c.started_seq is not None}
+        self._cutter = max((e.seq for e in events if isinstance(e.fact, ContextBuilt) and e.fact.cut), default=None)
+        self._environment = max((e.seq for e in events if isinstance(e.fact, EnvironmentChanged)), default=0)
+
+    def row(self, event: Event, parts: Mapping[str, int]) -> Row:
+        """Return what became of an event."""
+        fact, seq = event.fact, event.seq
+        if isinstance(fact, Opaque):
+            fate: Fate = "unreadable" if fact.problem else "not for the model"
+            return Row(seq, fact.type, fate, why=one_line(fact.problem, TITLE_CHARS), turn=self._turn)
+        item = self._items.get(seq)
+        if isinstance(item, UserItem) and item.opens_turn:
+            self._turn = seq
+            self.titles[seq] = _title(item.fact.text)
+        told = self._told(event, parts)
+        return Row(seq, fact.type, *told, turn=self._turn)
+
+    def _told(self, event: Event, parts: Mapping[str, int]) -> tuple[Fate, int, str]:
+        fact, seq = event.fact, event.seq
+        if isinstance(fact, UserMessage | AgentMessage):
+            return self._message(seq)
+        if isinstance(fact, ToolCall):
+            return self._call(seq)
+        if isinstance(fact, ToolResult):
+            return self._result(event, fact)
+        if isinstance(fact, EnvironmentChanged):
+            if seq == self._environment:
+                return "kept", parts["system"] + parts["tools"], ""
+            return "left out", 0, f"replaced by event {self._environment}"
+        if isinstance(fact, Compaction):
+            message = self._messages.get(seq)
+            return ("left out", 0, "does not hold") if message is None else ("kept", self._count(message), "")
+        return "not for the model", 0, ""
+
+    def _message(self, seq: int) -> tuple[Fate, int, str]:
+        message = self._messages.get(seq)
+        if message is None:
+            return self._gone(seq)
+        text = Message(message.role, message.text)  # its calls have rows of their own
+        return "kept", self._count(text), ""
+
+    def _call(self, seq: int) -> tuple[Fate, int, str]:
+        call = self._calls.get(seq)
+        message = self._messages.get(call.agent_seq) if call else None
+        if call is None or message is None:
+            return self._gone(seq)
+        item = self._items[call.agent_seq]
+        assert isinstance(item, AgentItem)
+        sent = message.calls[next(n for n, c in enumerate(item.calls) if c.seq == seq)]
+        return "kept", self._counter.count(sent.name) + self._counter.count(sent.arguments), ""
+
+    def _result(self, event: Event, fact: ToolResult) -> tuple[Fate, int, str]:
+        cause = event.cause or 0
+        seq = self._starts.get(cause, cause)
+        call, message = self._calls.get(seq), self._results.get(seq)
+        if call is None or call.result is not fact:
+            return "left out", 0, "answers no call that reads"
+        if message is None:
+            return self._gone(seq)
+        if seq < self._view.pruned_before and _is_stub(message, fact.for_model):
+            return "pruned", self._count(message), f"the whole is {_where(fact.for_model, event.seq)}"
+        return "kept", self._count(message), ""
+
+    def _gone(self, seq: int) -> tuple[Fate, int, str]:
+        compaction = self._state.compaction
+        if compaction is not None and seq <= compaction.upto_seq:
+            return "summarised", 0, f"by event {compaction.seq}"
+        if seq < self._view.from_seq:
+            by = f" by event {self._cutter}" if self._cutter else ""
+            return "left out", 0, f"cut{by}"
+        return "left out", 0, "says nothing"
+
+    def _count(self, message: Message) -> int:
+        return count_message(message, self._counter)
+
+
+def _is_stub(message: Message, text: Text) -> bool:
+    return message.text.endswith(" …]") and "of old output left out" in message.text[-300:]
+
+
+def _where(text: Text, seq: int) -> str:
+    return f"blob {text.blob}" if isinstance(text, BlobRef) else f"in event {seq}"
+
+
+def _title(text: Text) -> str:
+    return one_line(text if isinstance(text, str) else text.head, TITLE_CHARS)
