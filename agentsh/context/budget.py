@@ -22,8 +22,8 @@ from agentsh.ports.tokens import TokenCounter
 
 MESSAGE_TOKENS = 4
 """Estimate of what the frame of one message costs (roles and separators), as OpenAI's cookbook gives it: 3 to 4."""
-WHOLE_STEPS = 8
-"""Newest steps whose results pruning leaves whole: what the model is working with right now."""
+WHOLE_STEPS = (8, 4)
+"""Newest steps whose results pruning leaves whole, what the model is working with right now; fewer if need be."""
 
 Kind = Literal["keep", "prune", "compact", "cut"]
 
@@ -151,24 +151,29 @@ def decide(scale: Scale, marks: Marks, *, can_compact: bool = False) -> Decision
     total = scale.total(now)
     if total <= marks.high_tokens:
         return Decision("keep", now)
-    pruned = _pruned(scale.state, now, WHOLE_STEPS)
-    if pruned != now and scale.total(pruned) <= marks.enough_tokens:
-        return Decision("prune", pruned, "high-water mark: old outputs of tools pruned")
+    for steps in WHOLE_STEPS:
+        pruned = _pruned(scale.state, now, steps)
+        if pruned != now and scale.total(pruned) <= marks.enough_tokens:
+            return Decision("prune", pruned, "high-water mark: old outputs of tools pruned")
     if can_compact:
         return Decision("compact", now)
-    for view in _cuts(scale, pruned, marks):
+    for view in _cuts(scale, _pruned(scale.state, now, WHOLE_STEPS[0]), marks):
         rest = scale.total(view)
         if rest < total and rest <= marks.budget_tokens:
             return Decision("cut" if view.from_seq > now.from_seq else "prune", view, "high-water mark")
     if total <= marks.budget_tokens:
         return Decision("keep", now)
+    least = total
     for steps in (2, 1, 0):  # the newest steps alone are too much: better stubs than no way on
         for view in _cuts(scale, _pruned(scale.state, now, steps), marks):
-            if scale.total(view) <= marks.budget_tokens:
-                return Decision("cut", view, f"over budget: outputs pruned but for the newest {steps} steps")
+            least = min(least, scale.total(view))
+            if least <= marks.budget_tokens:
+                kind: Kind = "cut" if view.from_seq > now.from_seq else "prune"
+                return Decision(kind, view, f"over budget: outputs pruned but for the newest {steps} steps")
     raise ContextOverflow(
-        f"the newest step alone needs about {total:,} tokens; the budget is {marks.budget_tokens:,}",
-        hint="start a new session, shorten the message, or raise budget_tokens",
+        f"the newest message needs about {least:,} tokens with the tools and instructions before it; the budget is "
+        f"{marks.budget_tokens:,}",
+        hint="shorten the message or AGENTS.md, or raise the budget (--budget N, budget_tokens)",
     )
 
 

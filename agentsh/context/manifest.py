@@ -1,11 +1,13 @@
 """What became of every event of a log in a request: kept, pruned, summarised, left out, not for the model. Pure."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from agentsh.base.text import one_line
-from agentsh.context.budget import count_message
+from agentsh.context.budget import MESSAGE_TOKENS, count_message
+from agentsh.context.items import is_stub
 from agentsh.context.state import AgentItem, SessionState, UserItem
 from agentsh.context.view import Block, View
 from agentsh.events.base import BlobRef, Text
@@ -39,7 +41,7 @@ class Row:
 class Manifest:
     """A request, event by event. titles: first words of each turn, by the seq of its message.
 
-    parts: tokens of what does not come from one event of the conversation: `system`, `tools`, `instructions`.
+    parts: tokens of what does not come from the conversation: `system`, `instructions`, `tools`.
     """
 
     rows: tuple[Row, ...]
@@ -53,13 +55,18 @@ class Manifest:
 
 
 def manifest(
-    events: Sequence[Event], state: SessionState, view: View, blocks: Sequence[Block], tools: str,
+    events: Sequence[Event], state: SessionState, view: View, blocks: Sequence[Block], *, prompt: str, tools: str,
     counter: TokenCounter,
 ) -> Manifest:  # fmt: skip
-    """Return the manifest of a request. events: all before it. state: what they fold to. blocks: as sent."""
+    """Return the manifest of a request.
+
+    events: all before it. state: what they fold to. view, blocks: as sent. prompt: the system prompt without the
+    instructions. tools: the JSON list.
+    """
     teller = _Teller(events, state, view, blocks, counter)
-    parts = {"tools": counter.count(tools)}
-    parts["system"] = sum(count_message(m, counter) for b in blocks if b.kind == "system" for m in b.messages)
+    whole = sum(count_message(m, counter) for b in blocks if b.kind == "system" for m in b.messages)
+    instructions = whole - counter.count(prompt) - MESSAGE_TOKENS if whole else 0
+    parts = {"system": whole - instructions, "instructions": instructions, "tools": counter.count(tools)}
     rows = [teller.row(event, parts) for event in events]
     return Manifest(tuple(_with_gaps(rows, events)), teller.titles, parts)
 
@@ -91,7 +98,9 @@ class _Teller:
         self._calls = {c.seq: c for item in state.talk if isinstance(item, AgentItem) for c in item.calls}
         self._starts = {c.started_seq: c.seq for c in self._calls.values() if c.started_seq is not None}
         self._cutter = max((e.seq for e in events if isinstance(e.fact, ContextBuilt) and e.fact.cut), default=None)
-        self._environment = max((e.seq for e in events if isinstance(e.fact, EnvironmentChanged)), default=0)
+        whole = [e.seq for e in events if isinstance(e.fact, EnvironmentChanged) and not e.fact.changes]
+        self._environment = max(whole, default=0)
+        self._joins = {told.seq: told.joins for told in state.changes}
 
     def row(self, event: Event, parts: Mapping[str, int]) -> Row:
         """Return what became of an event."""
@@ -115,13 +124,20 @@ class _Teller:
         if isinstance(fact, ToolResult):
             return self._result(event, fact)
         if isinstance(fact, EnvironmentChanged):
-            if seq == self._environment:
-                return "kept", parts["system"] + parts["tools"], ""
-            return "left out", 0, f"replaced by event {self._environment}"
+            return self._surroundings(seq, parts)
         if isinstance(fact, Compaction):
             message = self._messages.get(seq)
             return ("left out", 0, "does not hold") if message is None else ("kept", self._count(message), "")
         return "not for the model", 0, ""
+
+    def _surroundings(self, seq: int, parts: Mapping[str, int]) -> tuple[Fate, int, str]:
+        if seq == self._environment:
+            return "kept", sum(parts.values()), ""
+        if joins := self._joins.get(seq):
+            return "kept", 0, f"told in event {joins}" if joins in self._messages else "told in front of the rest"
+        if seq in self._joins:
+            return "left out", 0, "no message came after it yet"
+        return "left out", 0, f"replaced by event {self._environment}"
 
     def _message(self, seq: int) -> tuple[Fate, int, str]:
         message = self._messages.get(seq)
@@ -148,7 +164,7 @@ class _Teller:
             return "left out", 0, "answers no call that reads"
         if message is None:
             return self._gone(seq)
-        if seq < self._view.pruned_before and _is_stub(message, fact.for_model):
+        if seq < self._view.pruned_before and is_stub(message.text):
             return "pruned", self._count(message), f"the whole is {_where(fact.for_model, event.seq)}"
         return "kept", self._count(message), ""
 
@@ -165,13 +181,67 @@ class _Teller:
         return count_message(message, self._counter)
 
 
-def _is_stub(message: Message, text: Text) -> bool:
-    return message.text.endswith(" …]") and "of old output left out" in message.text[-300:]
-
-
 def _where(text: Text, seq: int) -> str:
     return f"blob {text.blob}" if isinstance(text, BlobRef) else f"in event {seq}"
 
 
 def _title(text: Text) -> str:
     return one_line(text if isinstance(text, str) else text.head, TITLE_CHARS)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Turns that stand in one line of a table. first, last: seq. events: for the model, among them `kept`, ….
+
+    says: what became of them, in a few words.
+    """
+
+    first: int
+    last: int
+    turns: int
+    title: str
+    tokens: int
+    says: str
+
+
+def groups(found: Manifest, *, most: int = 40) -> list[Group]:
+    """Return the conversation in at most about `most` lines: a line for each turn, the oldest ones together."""
+    by_turn: dict[int, list[Row]] = {}
+    for row in found.rows:
+        if row.turn:
+            by_turn.setdefault(row.turn, []).append(row)
+    single = [_group(rows, found.titles.get(turn, "")) for turn, rows in by_turn.items()]
+    merged: list[Group] = []
+    for n, group in enumerate(single):
+        before = merged[-1] if merged else None
+        old = n < len(single) - most and _is_kept(group.says) and before is not None and _is_kept(before.says)
+        if before is not None and (old or (before.says == group.says and not _is_kept(group.says))):
+            merged[-1] = _together(before, group)
+        else:
+            merged.append(group)
+    return merged
+
+
+def _group(rows: Sequence[Row], title: str) -> Group:
+    told = Counter((row.fate, row.why if row.fate in ("summarised", "left out") else "") for row in rows)
+    told.pop(("not for the model", ""), None)
+    if ("kept", "") not in told and len(told) == 1:
+        ((fate, why),) = told
+        says = f"{fate}: {why}" if fate == "left out" else f"{fate} {why}".strip()
+    else:
+        more = [
+            f"{count} {fate}" + (f" ({why})" if why else "")
+            for (fate, why), count in told.items()
+            if fate != "kept" and why != "says nothing"
+        ]
+        says = "; ".join(["kept", *more])
+    return Group(rows[0].seq, rows[-1].seq, 1, title, sum(row.tokens for row in rows), says)
+
+
+def _is_kept(says: str) -> bool:
+    return says.startswith("kept")
+
+
+def _together(a: Group, b: Group) -> Group:
+    says = a.says if a.says == b.says else "kept, in part pruned or left out"
+    return Group(a.first, b.last, a.turns + b.turns, a.title, a.tokens + b.tokens, says)

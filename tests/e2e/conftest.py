@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agentsh.testing.server import ScriptedServer
+from tests.e2e.contexts import proven
 from tests.e2e.harness import Shell
 
 
@@ -18,6 +19,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     shell = Shell(tmp_path / "user" / ".agentsh", cwd)
     yield shell
     shell.clean_up()
+    proven(shell.home)
 
 
 @pytest.fixture
