@@ -22,7 +22,7 @@ from agentsh.app.surroundings import Looker
 from agentsh.app.texts import BlobTexts
 from agentsh.app.wiring import TOOLS, WIRES, load
 from agentsh.base.clock import Clock, SystemClock
-from agentsh.base.errors import AgentshError, LogError, WorkspaceError
+from agentsh.base.errors import AgentshError, BlobMissing, LogError, WorkspaceError
 from agentsh.base.waiting import to_the_end
 from agentsh.context.state import SessionState
 from agentsh.context.state_codec import reducer
@@ -238,6 +238,8 @@ async def resume_session(
         in_place = state.workspace is not None and state.workspace.kind == "in-place"
         blobs = blob_store(home)
         assembled = _Assembly(plan, opened.log, state, blobs, root, in_place=in_place)
+        if plan.budget_tokens is not None or plan.choice.model != state.model:
+            assembled.check_budget(state)
         show(Past(store, session))
         await reopen(assembled.journal, opened.recovery, Writer(__version__, socket.gethostname(), os.getpid()))
         await renew_environment(assembled.journal, BlobTexts(blobs), lambda: assembled.environment(state.workspace))
@@ -298,6 +300,7 @@ class _Assembly:
         runner = ToolRunner(self.journal, offered, self.workspace, gate, hooks, texts, clock)
         model = make_model(plan.choice, clock)
         step = ModelStep(self.journal, model, texts, ByteEstimate(), _step_settings(plan, plan.choice), clock)
+        self._step = step
         turn = Turn(self.journal, step, runner, plan.limits or _limits(plan.settings), clock)
 
         def choose(name: str) -> Chosen:
@@ -309,6 +312,15 @@ class _Assembly:
         upkeep = Upkeep(self.journal, log, policy, clock)
         look = self._looker.look
         self.session = Session(Parts(log, self.journal, turn, step, gate, model, choose, upkeep, look))
+
+    def check_budget(self, state: SessionState) -> None:
+        """Refuse a budget, or a model, that has no room for what requests of the session start with.
+
+        Raises:
+            UsageProblem: it has none.
+        """
+        with suppress(BlobMissing):  # what is gone is recorded anew when the session is open
+            self._step.check_budget(state)
 
     def environment(self, origin: WorkspaceOrigin | None) -> EnvironmentChanged:
         """Return what requests start with, as of now. origin: None where the log has lost it."""

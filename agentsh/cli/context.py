@@ -5,9 +5,10 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from agentsh.app.catalog import check_plain, find
+from agentsh.app.catalog import Place, check_plain, find
 from agentsh.app.contexts import Contexts, Sent, manifest_of
-from agentsh.app.paths import find_homes, here
+from agentsh.app.paths import Home, find_homes, here
+from agentsh.base.errors import UsageProblem
 from agentsh.base.text import clean, one_line, plural
 from agentsh.cli.columns import fit, width
 from agentsh.cli.guard import print_json
@@ -52,6 +53,15 @@ def run(session: str | None, *, last: bool, at: int | None, format: str, diff: i
         print(f"agentsh: not the bytes that were sent: {sent.problem}", file=sys.stderr)
         return EXIT_DIFFERS
     return 0
+
+
+def newest_rows(home: Home, session: str, columns: int) -> list[str]:
+    """Return the newest request of a session as rows. Blocks for as long as reading the log takes."""
+    contexts = Contexts(Place(home, session, 0, 0, ""))
+    try:
+        return rows(contexts.at(None), contexts.texts, columns)
+    except UsageProblem:
+        return ["nothing was sent yet"]
 
 
 def rows(sent: Sent, texts: Texts, columns: int = 80) -> list[str]:

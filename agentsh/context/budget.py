@@ -127,6 +127,16 @@ def fit(
     return prepared(scale, decide(scale, marks))
 
 
+def floor_tokens(state: SessionState, texts: Texts, counter: TokenCounter, *, fixed_tokens: int = 0) -> int:
+    """Return what every request of a session starts with: system prompt, instructions, tools; no message fits below.
+
+    fixed_tokens: see `Scale`.
+    """
+    blocks = build(state, texts, view_of(state))
+    start = (message for block in blocks if block.kind == "system" for message in block.messages)
+    return fixed_tokens + sum(count_message(message, counter) for message in start)
+
+
 def prepared(scale: Scale, decision: Decision) -> Prepared:
     """Return the request of a decision."""
     view, before = decision.view, view_of(scale.state)

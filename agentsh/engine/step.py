@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentsh.base.clock import Clock
-from agentsh.base.errors import ContextInvalid, ModelError, StreamCut
-from agentsh.context.budget import fit
+from agentsh.base.errors import ContextInvalid, ModelError, StreamCut, UsageProblem
+from agentsh.context.budget import fit, floor_tokens
 from agentsh.context.marks import Marks
 from agentsh.context.rendered import RenderCache
 from agentsh.context.request import prompt_of, tools_of
@@ -112,6 +112,22 @@ class ModelStep:
         """Send the next requests through another model. The one before is the caller's to close."""
         self._model = model
         self._settings = settings
+
+    def check_budget(self, state: SessionState) -> None:
+        """Refuse a budget that no request of the session can keep to.
+
+        Raises:
+            UsageProblem: what every request starts with is above the high-water mark.
+        """
+        fixed = self._counter.count(tools_of(state, self._texts))
+        floor = floor_tokens(state, self._texts, self._counter, fixed_tokens=fixed)
+        marks = self._settings.marks
+        if floor > marks.high_tokens:
+            raise UsageProblem(
+                f"a budget of {marks.budget_tokens:,} tokens is too small for this session: what each request starts "
+                f"with takes about {floor:,}",
+                hint=f"--budget {-(-floor * 2 // 1000) * 1000} leaves room to work",
+            )
 
     async def _build(self) -> tuple[bytes, Event]:
         """Build the request from a state that nothing else is changing, and record it with the same breath."""
