@@ -55,6 +55,7 @@ def test_any_cut_of_sixty_sessions() -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(7200)
 def test_any_cut_of_a_thousand_sessions() -> None:
     found: Counter[str] = Counter()
     for seed in range(1_000):
