@@ -23,8 +23,11 @@ from agentsh.app.contexts import Contexts, Sent, encoded
 from agentsh.app.paths import Home
 from agentsh.app.stores import event_store
 from agentsh.context.difference import shared
+from agentsh.context.fold import apply
 from agentsh.context.messages import build, messages_of
+from agentsh.context.state import SessionState
 from agentsh.context.view import View
+from agentsh.events.turn import ContextBuilt
 from agentsh.testing.server import Request, ScriptedServer, call, reply
 
 COMMAND = Path(sys.executable).parent / "agentsh"
@@ -82,9 +85,19 @@ def requests_of(root: Path) -> tuple[Contexts, list[Sent]]:
     return contexts, [contexts.at(seq) for seq in seqs]
 
 
+def uncut(sent: Sent) -> SessionState:
+    """Return the state before a request as it would be if nothing had ever been cut."""
+    state = SessionState()
+    for event in sent.events:
+        if isinstance(event.fact, ContextBuilt):
+            event = replace(event, fact=event.fact.model_copy(update={"cut": None}))
+        apply(state, event)
+    return state
+
+
 def windowed(sent: Sent, contexts: Contexts, size: int) -> bytes:
     """Return what a window over the last `size` messages would have sent instead."""
-    system, *rest = messages_of(build(sent.state, contexts.texts, View()))
+    system, *rest = messages_of(build(uncut(sent), contexts.texts, View()))
     start = max(len(rest) - size, 0)
     while start < len(rest) and rest[start].role == "tool":  # a result never stands without its call
         start += 1

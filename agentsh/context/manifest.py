@@ -8,13 +8,13 @@ from typing import Literal
 from agentsh.base.text import one_line
 from agentsh.context.budget import MESSAGE_TOKENS, count_message
 from agentsh.context.items import is_stub
-from agentsh.context.state import AgentItem, SessionState, UserItem
+from agentsh.context.state import AgentItem, SessionState
 from agentsh.context.view import Block, View
 from agentsh.events.base import BlobRef, Text
 from agentsh.events.event import Event, Opaque
 from agentsh.events.session import EnvironmentChanged
-from agentsh.events.tool import ToolCall, ToolResult
-from agentsh.events.turn import AgentMessage, Compaction, ContextBuilt, UserMessage
+from agentsh.events.tool import ToolCall, ToolResult, ToolStarted
+from agentsh.events.turn import AgentMessage, Compaction, ContextBuilt, TurnFinished, UserMessage
 from agentsh.ports.model import Message
 from agentsh.ports.tokens import TokenCounter
 
@@ -96,7 +96,11 @@ class _Teller:
         self._results = {m.seq: m for b in blocks for m in b.messages if m.role == "tool"}
         self._items = {item.seq: item for item in state.talk}
         self._calls = {c.seq: c for item in state.talk if isinstance(item, AgentItem) for c in item.calls}
-        self._starts = {c.started_seq: c.seq for c in self._calls.values() if c.started_seq is not None}
+        # From the events, since the state forgets what was cut: each call by what may answer it.
+        self._asked = {e.seq: e.seq for e in events if isinstance(e.fact, ToolCall)}
+        self._asked |= {e.seq: e.cause for e in events if isinstance(e.fact, ToolStarted) and e.cause in self._asked}
+        self._answered: set[int] = set()
+        self._open = False
         self._cutter = max((e.seq for e in events if isinstance(e.fact, ContextBuilt) and e.fact.cut), default=None)
         whole = [e.seq for e in events if isinstance(e.fact, EnvironmentChanged) and not e.fact.changes]
         self._environment = max(whole, default=0)
@@ -108,10 +112,10 @@ class _Teller:
         if isinstance(fact, Opaque):
             fate: Fate = "unreadable" if fact.problem else "not for the model"
             return Row(seq, fact.type, fate, why=one_line(fact.problem, TITLE_CHARS), turn=self._turn)
-        item = self._items.get(seq)
-        if isinstance(item, UserItem) and item.opens_turn:
-            self._turn = seq
-            self.titles[seq] = _title(item.fact.text)
+        if isinstance(fact, UserMessage) and not self._open:
+            self._turn, self._open = seq, True
+            self.titles[seq] = _title(fact.text)
+        self._open = self._open and not isinstance(fact, TurnFinished)
         told = self._told(event, parts)
         return Row(seq, fact.type, *told, turn=self._turn)
 
@@ -157,11 +161,11 @@ class _Teller:
         return "kept", self._counter.count(sent.name) + self._counter.count(sent.arguments), ""
 
     def _result(self, event: Event, fact: ToolResult) -> tuple[Fate, int, str]:
-        cause = event.cause or 0
-        seq = self._starts.get(cause, cause)
-        call, message = self._calls.get(seq), self._results.get(seq)
-        if call is None or call.result is not fact:
-            return "left out", 0, "answers no call that reads"
+        seq = self._asked.get(event.cause or 0)
+        if seq is None or seq in self._answered:
+            return "left out", 0, "answers no open call"
+        self._answered.add(seq)
+        message = self._results.get(seq)
         if message is None:
             return self._gone(seq)
         if seq < self._view.pruned_before and is_stub(message.text):
