@@ -8,9 +8,9 @@ import shutil
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agentsh import __version__
 from agentsh.app.choosing import another
@@ -20,13 +20,15 @@ from agentsh.app.past import Past
 from agentsh.app.paths import Home, user_home
 from agentsh.app.settings import Choice, Settings
 from agentsh.app.stores import blob_store, event_store
+from agentsh.app.surroundings import Looker
 from agentsh.app.texts import BlobTexts
 from agentsh.app.wiring import TOOLS, WIRES, load
 from agentsh.base.clock import Clock, SystemClock
-from agentsh.base.errors import AgentshError, LogError, WorkspaceError
+from agentsh.base.errors import AgentshError, BlobMissing, LogError, WorkspaceError
 from agentsh.base.waiting import to_the_end
 from agentsh.context.state import SessionState
 from agentsh.context.state_codec import reducer
+from agentsh.context.surroundings import Surroundings
 from agentsh.context.system_prompt import system_prompt
 from agentsh.engine.bus import Bus
 from agentsh.engine.gate import Gate
@@ -38,11 +40,9 @@ from agentsh.engine.step import ModelStep, Price, StepSettings
 from agentsh.engine.tool_runner import ToolRunner
 from agentsh.engine.turn import Limits, Turn
 from agentsh.engine.upkeep import CheckpointPolicy, Upkeep
-from agentsh.events.base import BlobRef
 from agentsh.events.session import EnvironmentChanged, Mode, SessionInit, WorkspaceMoved, WorkspaceOrigin
 from agentsh.log.lease import LOCK_NAME
 from agentsh.log.segment import OPEN_NAME
-from agentsh.log.spill import reference
 from agentsh.log.store import BlobStore, EventStore, Opened, OpenLog
 from agentsh.ports.approver import Approver
 from agentsh.ports.hook import Hook
@@ -87,6 +87,7 @@ class Plan:
     screens: Screens
     limits: Limits | None = None
     budget_tokens: int | None = None
+    clock: Clock = field(default_factory=SystemClock)
 
 
 def make_model(choice: Choice, clock: Clock) -> Model:
@@ -140,7 +141,7 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
         journal = assembled.journal
         init = _birth(session, plan.choice, provisioned, cwd, mode)
         with blobs.writing():  # `gc` waits until the event that names them is written
-            environment = _environment(blobs, assembled.tools, plan.choice, provisioned.path, init.workspace)
+            environment = assembled.environment(init.workspace)
             await begin(journal, init, environment)
         await assembled.session.announce("session_opened", {"resumed": False})
     except BaseException:
@@ -181,23 +182,15 @@ def _birth(session: str, choice: Choice, provisioned: "Provisioned", cwd: Path, 
     )
 
 
-def _environment(
-    blobs: BlobStore, offered: Mapping[str, Tool], choice: Choice, root: Path, origin: WorkspaceOrigin | None
-) -> EnvironmentChanged:
-    """Return what requests start with, as of today. origin: None where the log has lost it."""
+def _prompt(origin: WorkspaceOrigin | None, now: Surroundings) -> str:
+    """Return the system prompt, as of now. origin: None where the log has lost it."""
     made_of = ""
     if origin is not None:
         made_of = f" (a copy of {origin.origin})" if origin.kind == "copy" else f" ({origin.kind})"
-    prompt = system_prompt(
-        workspace=str(root) + made_of,
+    return system_prompt(
+        workspace=now.directory + made_of,
         system=f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
-        date=f"{SystemClock().now():%Y-%m-%d}",
-    )
-    return EnvironmentChanged(
-        system_prompt=_as_blob(blobs, prompt),
-        tools=_as_blob(blobs, tool_schemas(offered)),
-        instructions=(),
-        request=choice.request(),
+        date=now.date,
     )
 
 
@@ -252,13 +245,11 @@ async def resume_session(
         blobs = blob_store(home)
         log = with_uploads(opened.log, home, settings.checkpoint.upload, at_once=True)
         assembled = _Assembly(plan, log, state, blobs, root, cwd=state.cwd, in_place=in_place)
+        if plan.budget_tokens is not None or plan.choice.model != state.model:
+            assembled.check_budget(state)
         show(Past(store, session))
         await reopen(assembled.journal, opened.recovery, Writer(__version__, socket.gethostname(), os.getpid()))
-        await renew_environment(
-            assembled.journal,
-            BlobTexts(blobs),
-            lambda: _environment(blobs, assembled.tools, plan.choice, root, state.workspace),
-        )
+        await renew_environment(assembled.journal, BlobTexts(blobs), lambda: assembled.environment(state.workspace))
         if directory is not None and str(root) != state.workspace_path:
             await assembled.journal.record(WorkspaceMoved(path=str(root), reason="--dir"), durable=True)
         await assembled.session.record_model(plan.choice.model, plan.choice.request())
@@ -297,11 +288,14 @@ class _Assembly:
     ) -> None:
         from agentsh.app.sandboxes import make_workspace
 
-        clock, texts, screens = SystemClock(), BlobTexts(blobs), plan.screens
+        clock, texts, screens = plan.clock, BlobTexts(blobs), plan.screens
+        self._choice = plan.choice
         bus = Bus(screens.on_failure)
         for renderer in screens.renderers:
             bus.subscribe(renderer)
-        self.tools = tools()
+        offered = tools()
+        own = user_home(os.environ)
+        self._looker = Looker(blobs, texts, root, own, lambda: tool_schemas(offered), clock)
         workspace = make_workspace(
             root, session=log.session, in_place=in_place, home=plan.home, settings=plan.settings
         )
@@ -311,8 +305,7 @@ class _Assembly:
 
         def preapproved(state: SessionState) -> bool:
             """The demo model's calls are a script that we ship; in the user's own directory even they are asked."""
-            request = (state.environment.request if state.environment else None) or {}
-            return request.get("wire") == "demo" and not in_place
+            return (state.request or {}).get("wire") == "demo" and not in_place
 
         gate = Gate(
             self.journal,
@@ -321,11 +314,12 @@ class _Assembly:
             screens.approver,
             preapproved=preapproved,
             rules=_rules(plan.settings),
-            project=ProjectGrants(user_home(os.environ), project_of(cwd)),
+            project=ProjectGrants(own, project_of(cwd)),
         )
-        runner = ToolRunner(self.journal, self.tools, self.workspace, gate, hooks, texts, clock)
+        runner = ToolRunner(self.journal, offered, self.workspace, gate, hooks, texts, clock)
         model = make_model(plan.choice, clock)
         step = ModelStep(self.journal, model, texts, ByteEstimate(), _step_settings(plan, plan.choice), clock)
+        self._step = step
         turn = Turn(self.journal, step, runner, plan.limits or _limits(plan.settings), clock)
 
         def choose(name: str) -> Chosen:
@@ -335,9 +329,21 @@ class _Assembly:
         c = plan.settings.checkpoint
         policy = CheckpointPolicy(c.every_events, c.every_bytes, c.every_s, c.keep)
         upkeep = Upkeep(self.journal, log, policy, clock)
-        self.session = Session(
-            Parts(log, self.journal, turn, step, gate, model, choose, upkeep, workspace.close, hooks)
-        )
+        look, leave = self._looker.look, workspace.close
+        self.session = Session(Parts(log, self.journal, turn, step, gate, model, choose, upkeep, look, leave, hooks))
+
+    def check_budget(self, state: SessionState) -> None:
+        """Refuse a budget, or a model, that has no room for what requests of the session start with.
+
+        Raises:
+            UsageProblem: it has none.
+        """
+        with suppress(BlobMissing):  # what is gone is recorded anew when the session is open
+            self._step.check_budget(state)
+
+    def environment(self, origin: WorkspaceOrigin | None) -> EnvironmentChanged:
+        """Return what requests start with, as of now. origin: None where the log has lost it."""
+        return self._looker.begin(lambda now: _prompt(origin, now), self._choice.request())
 
 
 def _rules(settings: Settings) -> Rules:
@@ -375,9 +381,3 @@ def _project(cwd: Path) -> str | None:
     """The name of the git repository around `cwd`, else of `cwd` itself; a tag for people, never a key."""
     root = next((p for p in (cwd, *cwd.parents) if (p / ".git").exists()), cwd)
     return root.name or None
-
-
-def _as_blob(blobs: BlobStore, text: str) -> BlobRef:
-    data = text.encode("utf-8", "surrogatepass")
-    members: dict[str, Any] = reference(blobs.put(data), text, len(data))
-    return BlobRef.model_validate(members)

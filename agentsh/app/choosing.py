@@ -71,7 +71,7 @@ async def for_resume(
         ModelUnavailable: the local server of the session is not there.
         ModelKeyMissing: the provider needs a key.
     """
-    recorded: Mapping[str, Any] = (state.environment.request if state.environment else None) or {}
+    recorded: Mapping[str, Any] = state.request or {}
     was = recorded.get("host")
     if name is not None:
         pick = await for_new(settings, env, name, usual=usual)

@@ -1,6 +1,7 @@
 """Events to state. Deterministic and total: any events in any order fold to some state and never fail."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from agentsh.context.messages import kept
@@ -9,6 +10,7 @@ from agentsh.context.state import (
     CallState,
     OpenTurn,
     SessionState,
+    Told,
     UserItem,
     add_cost,
     event_call_seq,
@@ -73,7 +75,14 @@ def _session_init(state: SessionState, event: Event, fact: session.SessionInit) 
 
 
 def _environment(state: SessionState, event: Event, fact: session.EnvironmentChanged) -> None:
-    state.environment = fact
+    if fact.changes and state.environment is not None:
+        state.changes += [Told(event.seq, change.what, change.text) for change in fact.changes]
+        state.environment = state.environment.model_copy(update={"tools": fact.tools})
+    else:
+        state.environment, state.changes = fact, []
+    state.surroundings = fact
+    if fact.request is not None:
+        state.request = fact.request
 
 
 def _opened(state: SessionState, event: Event, fact: session.Opened) -> None:
@@ -86,8 +95,8 @@ def _mode(state: SessionState, event: Event, fact: session.ModeChanged) -> None:
 
 def _model(state: SessionState, event: Event, fact: session.ModelChanged) -> None:
     state.model = fact.model
-    if fact.request is not None and state.environment is not None:
-        state.environment = state.environment.model_copy(update={"request": fact.request})
+    if fact.request is not None:
+        state.request = fact.request
 
 
 def _renamed(state: SessionState, event: Event, fact: session.Renamed) -> None:
@@ -110,6 +119,7 @@ def _user(state: SessionState, event: Event, fact: turn.UserMessage) -> None:
         state.turn = OpenTurn(event.seq)
         state.totals.turns += 1
     state.talk.append(UserItem(event.seq, fact, opens_turn))
+    state.changes = [c if c.joins else replace(c, joins=event.seq) for c in state.changes]
 
 
 def _queued(state: SessionState, event: Event, fact: turn.TextQueued) -> None:
@@ -124,6 +134,7 @@ def _built(state: SessionState, event: Event, fact: turn.ContextBuilt) -> None:
     state.partial.clear()
     if fact.cut is not None:
         state.context_from = fact.cut.from_seq
+        state.pruned_before = max(state.pruned_before, fact.cut.pruned_before or 0)
         trim(state)
     if state.turn is not None:
         state.turn.steps += 1

@@ -4,6 +4,7 @@ Owned by the journal, which alone applies events to it; everybody else only read
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from agentsh.events.base import NO_USAGE, Text, Usage
 from agentsh.events.event import Event
@@ -62,6 +63,27 @@ class AgentItem:
 TalkItem = UserItem | AgentItem
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A change of the surroundings, told at the start of the user message `joins`; 0 while that is to come."""
+
+    seq: int
+    what: str
+    text: Text
+    joins: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """The compaction that holds: `summary` stands in requests for what came up to `upto_seq`. seq: its event."""
+
+    seq: int
+    from_seq: int
+    upto_seq: int
+    summary: Text
+    by: str = ""
+
+
 @dataclass(slots=True)
 class Totals:
     """Sums over the session. cost_usd: None where no reply had a price."""
@@ -79,6 +101,9 @@ class SessionState:
     grants: what the user allowed for the session. questions: asked and not answered: the call, and what a lasting yes
     grants. known_damages: places of the log that were told of, as `ORDINAL:OFFSET` and as `after SEQ`; `before SEQ`
     where not all of them were named. context_from: first event of the context, by recorded cut.
+    environment: what requests start with. surroundings: the newest of its kind: what is so now. changes: what was
+    told since. request: the wire, its options, the profile and the host of the requests from here on.
+    pruned_before: results of calls below this seq are shown to the model as stubs. compaction: the one that holds.
     """
 
     id: str = ""
@@ -92,6 +117,9 @@ class SessionState:
     workspace_path: str | None = None
     tags: tuple[str, ...] = ()
     environment: EnvironmentChanged | None = None
+    surroundings: EnvironmentChanged | None = None
+    changes: list[Told] = field(default_factory=list)
+    request: dict[str, Any] | None = None
     epoch: int = 1
     last_seq: int = 0
     turn: OpenTurn | None = None
@@ -103,6 +131,8 @@ class SessionState:
     questions: dict[int, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
     known_damages: set[str] = field(default_factory=set)
     context_from: int = 0
+    pruned_before: int = 0
+    compaction: Compacted | None = None
     totals: Totals = field(default_factory=Totals)
 
     @property

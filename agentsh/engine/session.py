@@ -33,12 +33,17 @@ class Chosen:
     settings: StepSettings
 
 
+async def _nothing(state: SessionState) -> Sequence[NewFact]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What a session is made of; put together by the composition root. choose: a model by name, for `set_model`.
 
-    upkeep: None where nothing is kept beside the log. leave: called last of all, when the session is closed: nothing
-    of it may go on. hooks: are told what happens.
+    upkeep: None where nothing is kept beside the log. look: what has changed around the session, to be recorded
+    before a message. leave: called last of all, when the session is closed: nothing of it may go on. hooks: are told
+    what happens.
     """
 
     log: OpenLog
@@ -49,6 +54,7 @@ class Parts:
     model: Model
     choose: Callable[[str], Chosen]
     upkeep: Upkeep | None = None
+    look: Callable[[SessionState], Awaitable[Sequence[NewFact]]] = _nothing
     leave: Callable[[], Awaitable[None]] | None = None
     hooks: Sequence[Hook] = ()
 
@@ -107,6 +113,7 @@ class Session:
             if self.state.turn is not None:
                 await self._journal.record_all(repairs(self.state))
             await self._journal.nearly_full()
+            await self._look()
             outcome = await self._parts.turn.run(text, attachments, cause)
             await self.announce("turn_finished", {"reason": outcome.reason, "steps": outcome.steps})
             return outcome
@@ -125,6 +132,13 @@ class Session:
                 said = f"the hook failed: {error}"
             if said:
                 await self._journal.record(Note(text=f"hook {hook.name}: {said}"))
+
+    async def _look(self) -> None:
+        """Record what changed around the session, for the message that comes next."""
+        try:
+            await self._journal.record_all(await self._parts.look(self.state))
+        except asyncio.CancelledError:
+            self._parts.turn.interrupt()  # the message is recorded all the same, and that it was interrupted
 
     async def queue(self, text: str, *, steer: bool) -> int:
         """Keep a text that was typed while a turn runs; return its seq. steer: it joins at the next step."""
@@ -165,8 +179,7 @@ class Session:
 
     async def record_model(self, model: str, request: dict[str, Any]) -> None:
         """Record which model and request options hold from here on, where they are others than before."""
-        environment = self.state.environment
-        if model != self.state.model or (environment is not None and request != environment.request):
+        if model != self.state.model or request != self.state.request:
             await self._journal.record(ModelChanged(model=model, request=request), durable=True)
 
     async def rename(self, title: str) -> None:

@@ -3,15 +3,16 @@
 import asyncio
 import contextlib
 import hashlib
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Literal
 
 from agentsh.base.clock import Clock
-from agentsh.base.errors import BlobMissing, ContextInvalid, ModelError, StreamCut
-from agentsh.context.budget import fit
-from agentsh.context.messages import is_json_list
+from agentsh.base.errors import ContextInvalid, ModelError, StreamCut, UsageProblem
+from agentsh.context.budget import fit, floor_tokens
+from agentsh.context.marks import Marks
+from agentsh.context.rendered import RenderCache
+from agentsh.context.request import prompt_of, tools_of
 from agentsh.context.state import SessionState
 from agentsh.context.validate import problems
 from agentsh.engine.journal import Journal
@@ -20,7 +21,7 @@ from agentsh.events.base import Usage
 from agentsh.events.event import Event, NewFact
 from agentsh.events.tool import ToolCall
 from agentsh.events.turn import AgentMessage, ContextBuilt
-from agentsh.ports.model import Call, Model, Prompt, Reply, Streamed
+from agentsh.ports.model import Call, Model, Reply, Streamed
 from agentsh.ports.texts import Texts
 from agentsh.ports.tokens import TokenCounter
 
@@ -54,6 +55,11 @@ class StepSettings:
     budget_tokens: int
     price: Price | None = None
 
+    @property
+    def marks(self) -> Marks:
+        """Return how full a request may get."""
+        return Marks(self.budget_tokens)
+
 
 class ModelStep:
     """Makes one step of a turn. Reused for every step of a session."""
@@ -73,6 +79,7 @@ class ModelStep:
         self._counter = counter
         self._settings = settings
         self._clock = clock
+        self._cache = RenderCache()
 
     async def run(self) -> list[Event]:
         """Return the tool_call events that the reply asked for; empty when the model is done.
@@ -106,6 +113,22 @@ class ModelStep:
         self._model = model
         self._settings = settings
 
+    def check_budget(self, state: SessionState) -> None:
+        """Refuse a budget that no request of the session can keep to.
+
+        Raises:
+            UsageProblem: what every request starts with is above the high-water mark.
+        """
+        fixed = self._counter.count(tools_of(state, self._texts))
+        floor = floor_tokens(state, self._texts, self._counter, fixed_tokens=fixed)
+        marks = self._settings.marks
+        if floor > marks.high_tokens:
+            raise UsageProblem(
+                f"a budget of {marks.budget_tokens:,} tokens is too small for this session: what each request starts "
+                f"with takes about {floor:,}",
+                hint=f"--budget {-(-floor * 2 // 1000) * 1000} leaves room to work",
+            )
+
     async def _build(self) -> tuple[bytes, Event]:
         """Build the request from a state that nothing else is changing, and record it with the same breath."""
         bodies: list[bytes] = []
@@ -119,22 +142,18 @@ class ModelStep:
         return bodies[0], event
 
     def _request(self, state: SessionState) -> tuple[bytes, ContextBuilt]:
-        settings, environment = self._settings, state.environment
-        tools_text = self._texts.text(environment.tools) if environment else "[]"
-        if not is_json_list(tools_text):
-            raise BlobMissing("the list of tools is gone with its blob", hint="`agentsh resume` records it anew")
+        settings, tools = self._settings, tools_of(state, self._texts)
         fitted = fit(
             state,
             self._texts,
             self._counter,
-            budget_tokens=settings.budget_tokens,
-            fixed_tokens=self._counter.count(tools_text),
+            marks=settings.marks,
+            fixed_tokens=self._counter.count(tools),
+            cache=self._cache,
         )
         if wrong := problems(fitted.messages):
             raise ContextInvalid(f"the request would be refused: {wrong[0]}")
-        request = (environment.request if environment else None) or {}
-        prompt = Prompt(state.model, fitted.messages, tuple(json.loads(tools_text)), request.get("options", {}))
-        body = self._model.encode(prompt)
+        body = self._model.encode(prompt_of(state, fitted.messages, tools))
         fact = ContextBuilt(
             request_sha256=hashlib.sha256(body).hexdigest(),
             bytes=len(body),
@@ -142,6 +161,8 @@ class ModelStep:
             tokens=fitted.tokens,
             budget=settings.budget_tokens,
             cut=fitted.cut,
+            rules=fitted.view.rules,
+            **({"missing": fitted.missing} if fitted.missing else {}),
         )
         return body, fact
 

@@ -40,17 +40,22 @@ class TextWithdrawn(Fact):
 
 
 class Cut(Value):
-    """The context starts at this event from here on; what is older is left out of requests, never of the log."""
+    """The context starts at this event from here on; what is older is left out of requests, never of the log.
+
+    pruned_before: results of calls with a seq below it are shown to the model as stubs from here on.
+    """
 
     from_seq: int
     reason: str
+    pruned_before: int | None = None
 
 
 class ContextBuilt(Fact):
     """A request is about to be sent: one event for each logical request, retries included.
 
     request_sha256, bytes: of the exact body. tokens, budget: as estimated by `estimator` before sending.
-    cut: set where this request moved the start of the context.
+    cut: set where this request moved the start of the context, or pruned old outputs. rules: version of the way in
+    which the log became messages (context/view.py). missing: blobs that could not be read then.
     """
 
     type: Literal["context_built"] = "context_built"
@@ -60,6 +65,8 @@ class ContextBuilt(Fact):
     tokens: int
     budget: int
     cut: Cut | None
+    rules: int = 0
+    missing: tuple[str, ...] = ()
 
 
 class AgentMessage(Fact):

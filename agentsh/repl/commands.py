@@ -21,6 +21,7 @@ class Command(NamedTuple):
 COMMANDS = {
     "help": Command("agentsh.repl.slash.help:run", "", "what can be typed here"),
     "status": Command("agentsh.repl.slash.status:run", "", "session, model, mode, workspace, tokens and cost"),
+    "context": Command("agentsh.repl.slash.context:run", "", "what the model was sent: how full, and what of it"),
     "model": Command("agentsh.repl.slash.model:run", "[NAME]", "show or change the model"),
     "mode": Command("agentsh.repl.slash.mode:run", "[NAME]", "show or change when you are asked"),
     "cost": Command("agentsh.repl.slash.cost:run", "", "tokens and cost so far"),

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from agentsh.app.wiring import TOOLS, load
-from agentsh.context.messages import build
+from agentsh.context.messages import build, messages_of
 from agentsh.context.state import SessionState
+from agentsh.context.view import View
 from agentsh.engine.bus import Bus
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
@@ -59,7 +60,7 @@ class DemoRig:
         return [fact.reason for fact in self.facts(TurnFinished)]
 
     def messages(self) -> tuple[Message, ...]:
-        return build(self.journal.state, InlineTexts(), from_seq=0)
+        return messages_of(build(self.journal.state, InlineTexts(), View()))
 
 
 def tools() -> dict[str, Tool]:
