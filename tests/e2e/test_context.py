@@ -31,6 +31,8 @@ def sent_again(shell: Shell, server: ScriptedServer) -> None:
 
 
 def test_across_a_kill_another_model_a_smaller_budget_and_edited_instructions(shell: Shell, serve: Serve) -> None:
+    shell.home.mkdir(parents=True)
+    (shell.home / "agentsh.toml").write_text('[session]\ncompact = "off"\n')
     (shell.cwd / "AGENTS.md").write_text("Always say please.\n")
     listed = call("shell", {"command": "seq 1 3000; echo secret-sauce"})
     server = serve(
