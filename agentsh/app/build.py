@@ -16,7 +16,7 @@ from agentsh import __version__
 from agentsh.app.choosing import another
 from agentsh.app.past import Past
 from agentsh.app.paths import Home, user_home
-from agentsh.app.settings import Choice, Settings
+from agentsh.app.settings import OFFLINE, Choice, Settings
 from agentsh.app.stores import blob_store, event_store
 from agentsh.app.surroundings import Looker
 from agentsh.app.texts import BlobTexts
@@ -29,6 +29,7 @@ from agentsh.context.state_codec import reducer
 from agentsh.context.surroundings import Surroundings
 from agentsh.context.system_prompt import system_prompt
 from agentsh.engine.bus import Bus
+from agentsh.engine.compactor import Compactor
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
 from agentsh.engine.open import Refolded, Writer, begin, refold, renew_environment, reopen
@@ -301,7 +302,8 @@ class _Assembly:
         model = make_model(plan.choice, clock)
         step = ModelStep(self.journal, model, texts, ByteEstimate(), _step_settings(plan, plan.choice), clock)
         self._step = step
-        turn = Turn(self.journal, step, runner, plan.limits or _limits(plan.settings), clock)
+        compactor = Compactor(self.journal, step, texts, ByteEstimate())
+        turn = Turn(self.journal, step, compactor, runner, plan.limits or _limits(plan.settings), clock)
 
         def choose(name: str) -> Chosen:
             choice = another(plan.choice, plan.settings, os.environ, name)
@@ -311,7 +313,7 @@ class _Assembly:
         policy = CheckpointPolicy(c.every_events, c.every_bytes, c.every_s, c.keep)
         upkeep = Upkeep(self.journal, log, policy, clock)
         look = self._looker.look
-        self.session = Session(Parts(log, self.journal, turn, step, gate, model, choose, upkeep, look))
+        self.session = Session(Parts(log, self.journal, turn, step, compactor, gate, model, choose, upkeep, look))
 
     def check_budget(self, state: SessionState) -> None:
         """Refuse a budget, or a model, that has no room for what requests of the session start with.
@@ -345,11 +347,12 @@ def _step_settings(plan: Plan, choice: Choice) -> StepSettings:
     budget = plan.budget_tokens or plan.settings.session.budget_tokens
     if choice.context_window is not None and plan.budget_tokens is None:
         budget = min(budget, choice.context_window)
-    price = choice.price
-    if price is None:
-        return StepSettings(budget)
-    cached = price.prompt if price.cached is None else price.cached
-    return StepSettings(budget, Price(price.prompt, cached, price.completion))
+    price = None
+    if choice.price is not None:
+        cached = choice.price.prompt if choice.price.cached is None else choice.price.cached
+        price = Price(choice.price.prompt, cached, choice.price.completion)
+    compacts = plan.settings.session.compact == "auto"
+    return StepSettings(budget, price, compacts=compacts, summarises=choice.wire not in OFFLINE)
 
 
 def _project(cwd: Path) -> str | None:

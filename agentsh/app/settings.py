@@ -74,12 +74,16 @@ class Profile(_Section):
 
 
 class SessionSettings(_Section):
-    """What new sessions start with. budget_tokens: for a whole request."""
+    """What new sessions start with. budget_tokens: for a whole request.
+
+    compact: `auto` compacts a conversation that has grown long; `off` cuts it instead, and leaves that to /compact.
+    """
 
     mode: Literal["ask", "auto", "plan", "yolo"] = "ask"
     max_steps: int = Field(default=200, ge=1)
     max_cost_usd: float | None = Field(default=None, gt=0)
     budget_tokens: int = Field(default=128_000, ge=2_000)
+    compact: Literal["auto", "off"] = "auto"
 
 
 class LogSettings(_Section):

@@ -93,6 +93,10 @@ class Scale:
         self._counter = counter
         self._weighed: dict[View, tuple[tuple[Block, ...], tuple[int, ...]]] = {}
 
+    def with_state(self, state: SessionState) -> "Scale":
+        """Return a scale like this one for another state."""
+        return Scale(state, self._texts, self._counter, fixed_tokens=self.fixed_tokens)
+
     def weigh(self, view: View) -> tuple[tuple[Block, ...], tuple[int, ...]]:
         """Return the blocks of a view, and the tokens of each."""
         if view not in self._weighed:

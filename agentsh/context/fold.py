@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from agentsh.context import compaction
 from agentsh.context.messages import kept
 from agentsh.context.state import (
     AgentItem,
@@ -12,7 +13,7 @@ from agentsh.context.state import (
     SessionState,
     Told,
     UserItem,
-    add_cost,
+    add_spent,
     event_call_seq,
 )  # fmt: skip
 from agentsh.events import session, tool, turn
@@ -87,6 +88,7 @@ def _environment(state: SessionState, event: Event, fact: session.EnvironmentCha
 
 def _opened(state: SessionState, event: Event, fact: session.Opened) -> None:
     state.epoch = fact.epoch
+    compaction.died(state)
 
 
 def _mode(state: SessionState, event: Event, fact: session.ModeChanged) -> None:
@@ -95,6 +97,7 @@ def _mode(state: SessionState, event: Event, fact: session.ModeChanged) -> None:
 
 def _model(state: SessionState, event: Event, fact: session.ModelChanged) -> None:
     state.model = fact.model
+    state.compacting.failed = 0  # another model may do better
     if fact.request is not None:
         state.request = fact.request
 
@@ -132,6 +135,9 @@ def _withdrawn(state: SessionState, event: Event, fact: turn.TextWithdrawn) -> N
 
 def _built(state: SessionState, event: Event, fact: turn.ContextBuilt) -> None:
     state.partial.clear()
+    if fact.summary is not None:
+        compaction.asked(state, event)
+        return
     if fact.cut is not None:
         state.context_from = fact.cut.from_seq
         state.pruned_before = max(state.pruned_before, fact.cut.pruned_before or 0)
@@ -147,13 +153,11 @@ def _partial(state: SessionState, event: Event, fact: turn.PartialMessage) -> No
 def _agent(state: SessionState, event: Event, fact: turn.AgentMessage) -> None:
     state.partial.clear()
     state.talk.append(AgentItem(event.seq, fact))
-    totals = state.totals
-    totals.cost_usd = add_cost(totals.cost_usd, fact.cost_usd)
-    if fact.usage is not None:
-        totals.usage = totals.usage.plus(fact.usage)
-    if state.turn is not None:
-        state.turn.cost_usd = add_cost(state.turn.cost_usd, fact.cost_usd)
-        state.turn.usage = state.turn.usage.plus(fact.usage)
+    add_spent(state, fact.usage, fact.cost_usd)
+
+
+def _todo(state: SessionState, event: Event, fact: turn.TodoChanged) -> None:
+    state.todo = fact.items
 
 
 def _call(state: SessionState, event: Event, fact: tool.ToolCall) -> None:
@@ -239,10 +243,11 @@ HANDLERS: dict[str, Handler] = {
     "agent_message": _agent,
     "partial_message": _partial,
     "turn_finished": _finished,
-    "compaction": _nothing,
-    "compaction_undone": _nothing,
+    "summary_tried": compaction.tried,
+    "compaction": compaction.made,
+    "compaction_undone": compaction.undone,
     "image_dropped": _nothing,
-    "todo_changed": _nothing,
+    "todo_changed": _todo,
     "tool_call": _call,
     "approval_asked": _asked,
     "approval_answered": _answered,

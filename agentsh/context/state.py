@@ -6,7 +6,7 @@ Owned by the journal, which alone applies events to it; everybody else only read
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentsh.events.base import NO_USAGE, Text, Usage
+from agentsh.events.base import NO_USAGE, JsonValue, Text, Usage
 from agentsh.events.event import Event
 from agentsh.events.session import EnvironmentChanged, Mode, WorkspaceOrigin
 from agentsh.events.tool import Effect, ToolResult
@@ -75,13 +75,44 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The compaction that holds: `summary` stands in requests for what came up to `upto_seq`. seq: its event."""
+    """The compaction that holds: `summary` stands in requests for what came up to `upto_seq`. seq: its event.
+
+    tokens_before, tokens_after: of the request without and with it; 0 where the log does not say.
+    """
 
     seq: int
     from_seq: int
     upto_seq: int
     summary: Text
     by: str = ""
+    made: str = ""
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """What the context was before the newest compaction: its undo goes back to it."""
+
+    context_from: int
+    pruned_before: int
+    compaction: Compacted | None
+
+
+@dataclass(slots=True)
+class Compacting:
+    """What decides whether to compact again, from the log alone.
+
+    asked: seq of a request for a summary that has no answer yet. failed: requests in a row that came to nothing.
+    reference_tokens, budget: the size of the context after the last compaction, or before the one that was undone,
+    and the budget it was made for; 0 where there was none. undone: the last one was taken back.
+    """
+
+    asked: int | None = None
+    failed: int = 0
+    reference_tokens: int = 0
+    budget: int = 0
+    undone: bool = False
 
 
 @dataclass(slots=True)
@@ -104,6 +135,7 @@ class SessionState:
     environment: what requests start with. surroundings: the newest of its kind: what is so now. changes: what was
     told since. request: the wire, its options, the profile and the host of the requests from here on.
     pruned_before: results of calls below this seq are shown to the model as stubs. compaction: the one that holds.
+    replaced: for the undo of it. todo: the newest list.
     """
 
     id: str = ""
@@ -133,12 +165,23 @@ class SessionState:
     context_from: int = 0
     pruned_before: int = 0
     compaction: Compacted | None = None
+    replaced: Replaced | None = None
+    compacting: Compacting = field(default_factory=Compacting)
+    todo: tuple[JsonValue, ...] = ()
     totals: Totals = field(default_factory=Totals)
 
     @property
     def open_calls(self) -> list[CallState]:
         """Calls without a result, in order of seq."""
         return list(self.calls.values())
+
+
+def add_spent(state: SessionState, usage: Usage | None, cost_usd: float | None) -> None:
+    """Count what a reply took, for the session and the turn that runs."""
+    for sums in (state.totals, state.turn):
+        if sums is not None:
+            sums.cost_usd = add_cost(sums.cost_usd, cost_usd)
+            sums.usage = sums.usage.plus(usage)
 
 
 def add_cost(a: float | None, b: float | None) -> float | None:

@@ -4,22 +4,27 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from agentsh.base.errors import UsageProblem
+from agentsh.base.waiting import to_the_end
 from agentsh.context.repairs import repairs
 from agentsh.context.state import SessionState
+from agentsh.engine.compactor import Compactor
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
 from agentsh.engine.open import Refolded
 from agentsh.engine.step import ModelStep, StepSettings
 from agentsh.engine.turn import Turn, TurnOutcome
 from agentsh.engine.upkeep import Upkeep
-from agentsh.events.event import NewFact
+from agentsh.events.event import Event, NewFact
 from agentsh.events.session import Mode, ModeChanged, ModelChanged, Renamed, Tagged
 from agentsh.events.turn import Attachment, TextQueued, TextWithdrawn
 from agentsh.log.store import OpenLog
 from agentsh.ports.model import Model
+
+Compacted = Literal["done", "unneeded", "interrupted"]
+"""What a compaction came to. unneeded: the context would not become shorter by a tenth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,7 @@ class Parts:
     journal: Journal
     turn: Turn
     step: ModelStep
+    compactor: Compactor
     gate: Gate
     model: Model
     choose: Callable[[str], Chosen]
@@ -64,6 +70,7 @@ class Session:
         self._model = parts.model
         self._idle = asyncio.Event()
         self._idle.set()
+        self._aside: asyncio.Task[Event | None] | None = None
 
     async def __aenter__(self) -> "Session":
         return self
@@ -135,9 +142,50 @@ class Session:
 
         return bool(await self._journal.record_from(take_back))
 
-    def interrupt(self) -> bool:
-        """Stop the running turn; return whether there was one. `submit` returns once all is recorded."""
+    async def compact(self, instructions: str = "") -> Compacted:
+        """Replace older turns by a summary in the context. instructions: what the summary should take care of.
+
+        Raises:
+            UsageProblem: a turn is running.
+            LogError: the log cannot be written.
+        """
         if self.busy:
+            raise UsageProblem("the context can be compacted when the turn has ended")
+        self._idle.clear()
+        try:
+            await self._journal.settled()
+            if self.state.turn is not None:
+                await self._journal.record_all(repairs(self.state))
+            before = self.state.compaction
+            self._aside = asyncio.create_task(self._parts.compactor.compact(instructions))
+            try:
+                await to_the_end(self._aside, pass_on=True)
+            except asyncio.CancelledError:
+                if (task := asyncio.current_task()) is not None and task.cancelling():
+                    raise
+            await self._journal.settled()  # an interruption does not take back what is on its way into the log
+            if self.state.compaction is not before:
+                return "done"
+            return "interrupted" if self._aside.cancelled() else "unneeded"
+        finally:
+            self._aside = None
+            self._idle.set()
+
+    async def undo_compaction(self) -> bool:
+        """Show the model again what the newest compaction replaced; return whether there was one to take back.
+
+        Raises:
+            UsageProblem: a turn is running.
+        """
+        if self.busy:
+            raise UsageProblem("a compaction can be undone when the turn has ended")
+        return await self._parts.compactor.undo() is not None
+
+    def interrupt(self) -> bool:
+        """Stop the running turn or compaction; return whether there was one. They return once all is recorded."""
+        if self._aside is not None:
+            self._aside.cancel()
+        elif self.busy:
             self._parts.turn.interrupt()
         return self.busy
 

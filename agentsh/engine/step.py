@@ -50,10 +50,19 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class StepSettings:
-    """budget_tokens: for the whole request, the schemas of tools included. price: None where it is not known."""
+    """budget_tokens: for the whole request, the schemas of tools included. price: None where it is not known.
+
+    compacts: the context is compacted by itself. summarises: the model can be asked for a summary.
+    """
 
     budget_tokens: int
     price: Price | None = None
+    compacts: bool = True
+    summarises: bool = True
+
+    def cost_of(self, usage: Usage | None) -> float | None:
+        """Return the price of a reply in US dollars; None where it is not known."""
+        return self.price.of(usage) if self.price and usage else None
 
     @property
     def marks(self) -> Marks:
@@ -107,6 +116,16 @@ class ModelStep:
                 return item
             await shown.show(item)
         raise StreamCut("the model's answer ended without a finish reason")
+
+    @property
+    def model(self) -> Model:
+        """The model that the next request goes to."""
+        return self._model
+
+    @property
+    def settings(self) -> StepSettings:
+        """The settings of the next request."""
+        return self._settings
 
     def use(self, model: Model, settings: StepSettings) -> None:
         """Send the next requests through another model. The one before is the caller's to close."""
@@ -167,14 +186,13 @@ class ModelStep:
         return body, fact
 
     async def _record(self, reply: Reply, built_seq: int) -> list[Event]:
-        price = self._settings.price
         message = AgentMessage(
             text=reply.text,
             reasoning=reply.reasoning,
             model=reply.model,
             finish=reply.finish,
             usage=reply.usage,
-            cost_usd=price.of(reply.usage) if price and reply.usage else None,
+            cost_usd=self._settings.cost_of(reply.usage),
         )
         # One append for the reply and its calls: a log that is cut between them would ask for less than was said.
         calls = [NewFact(_call(c), within=0) for c in reply.calls]

@@ -6,7 +6,7 @@ from typing import Any
 from agentsh.base.text import one_line
 from agentsh.log.record import Record
 
-VERSION = 1
+VERSION = 2
 """Of the shape of a summary; a cached one of another version is made anew."""
 TITLE_CHARS = 120
 TYPES = frozenset(
@@ -14,6 +14,8 @@ TYPES = frozenset(
         "session_init",
         "user_message",
         "agent_message",
+        "summary_tried",
+        "compaction",
         "turn_finished",
         "renamed",
         "tagged",
@@ -65,7 +67,7 @@ def _user(s: dict[str, Any], record: Record, payload: Mapping[str, Any]) -> None
         s["title"] = _title(payload.get("text"))
 
 
-def _agent(s: dict[str, Any], record: Record, payload: Mapping[str, Any]) -> None:
+def _spent(s: dict[str, Any], record: Record, payload: Mapping[str, Any]) -> None:
     usage = payload.get("usage")
     if isinstance(usage, dict):
         for name, key in (
@@ -108,7 +110,9 @@ def _moved(s: dict[str, Any], record: Record, payload: Mapping[str, Any]) -> Non
 _TAKERS = {
     "session_init": _init,
     "user_message": _user,
-    "agent_message": _agent,
+    "agent_message": _spent,
+    "summary_tried": _spent,
+    "compaction": _spent,
     "turn_finished": _finished,
     "renamed": _renamed,
     "tagged": _tagged,

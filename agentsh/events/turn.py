@@ -3,6 +3,7 @@
 from typing import Literal
 
 from agentsh.events.base import Cost, Fact, JsonValue, Text, Usage, Value
+from agentsh.events.compaction import SummaryAsk
 
 Finish = Literal["stop", "tool_calls", "length", "content_filter", "interrupted", "cut"]
 TurnEnd = Literal["done", "interrupted", "max_steps", "max_cost", "error", "crashed"]
@@ -56,6 +57,8 @@ class ContextBuilt(Fact):
     request_sha256, bytes: of the exact body. tokens, budget: as estimated by `estimator` before sending.
     cut: set where this request moved the start of the context, or pruned old outputs. rules: version of the way in
     which the log became messages (context/view.py). missing: blobs that could not be read then.
+    summary: set where the request asks for a summary of the conversation; what answers it is a `compaction` or a
+    `summary_tried`.
     """
 
     type: Literal["context_built"] = "context_built"
@@ -67,6 +70,7 @@ class ContextBuilt(Fact):
     cut: Cut | None
     rules: int = 0
     missing: tuple[str, ...] = ()
+    summary: SummaryAsk | None = None
 
 
 class AgentMessage(Fact):
@@ -105,23 +109,6 @@ class TurnFinished(Fact):
     cost_usd: Cost
     duration_ms: int
     error: str | None = None
-
-
-class Compaction(Fact):
-    """A range of the conversation is replaced by a summary in requests, never in the log."""
-
-    type: Literal["compaction"] = "compaction"
-    from_seq: int
-    upto_seq: int
-    summary: Text
-    by: str
-
-
-class CompactionUndone(Fact):
-    """The compaction with seq `compaction` does not hold any more."""
-
-    type: Literal["compaction_undone"] = "compaction_undone"
-    compaction: int
 
 
 class ImageDropped(Fact):

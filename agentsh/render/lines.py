@@ -8,7 +8,7 @@ from rich.style import Style
 from rich.text import Text
 
 from agentsh.base.text import one_line, plural
-from agentsh.events import session, tool, turn
+from agentsh.events import compaction, session, tool, turn
 from agentsh.events.event import Event, Opaque
 from agentsh.ports.texts import Texts
 from agentsh.render import theme, words
@@ -121,6 +121,10 @@ def _context_built(page: Page, event: Event, fact: turn.ContextBuilt) -> list[st
     )
 
 
+def _compaction(page: Page, event: Event, fact: compaction.Compaction) -> list[str]:
+    return page.line(f"— {words.compacted(fact)} —", theme.WARN if fact.error else theme.DIM)
+
+
 def _renamed(page: Page, event: Event, fact: session.Renamed) -> list[str]:
     return page.line(f"— renamed: {fact.title} —") if fact.by == "user" else []
 
@@ -183,8 +187,9 @@ LINES: dict[str, Callable[[Page, Event, Any], list[str]]] = {
     "workspace_moved": _said("— workspace moved to {fact.path}: {fact.reason} —"),
     "rewound": _said("— rewound to event {fact.to_seq} ({fact.what}) —"),
     "rewind_undone": _said("— the rewind was undone —"),
-    "compaction": _said("— events {fact.from_seq} to {fact.upto_seq} are summarised in the context from here —"),
-    "compaction_undone": _said("— the compaction was undone —"),
+    "compaction": _compaction,
+    "summary_tried": _nothing,
+    "compaction_undone": _said("— compaction undone: the context is what it was before it —"),
     "image_dropped": _said("— an image is left out of the context from here: {fact.reason} —"),
     "job_changed": _said("— job {fact.job}: {fact.state} —"),
     "environment_changed": _nothing,

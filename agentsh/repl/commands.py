@@ -11,11 +11,15 @@ from agentsh.repl.terminal import ReplIO
 
 
 class Command(NamedTuple):
-    """target: `module:function`, loaded when it is used. usage: its arguments. summary: one line for /help."""
+    """target: `module:function`, loaded when it is used. usage: its arguments. summary: one line for /help.
+
+    works: it may take its time, as a turn does: what is typed meanwhile waits, and Esc interrupts.
+    """
 
     target: str
     usage: str
     summary: str
+    works: bool = False
 
 
 COMMANDS = {
@@ -28,6 +32,9 @@ COMMANDS = {
     "tools": Command("agentsh.repl.slash.tools:run", "", "what the model is offered"),
     "rename": Command("agentsh.repl.slash.rename:run", "[TITLE]", "show the title, or give another"),
     "tag": Command("agentsh.repl.slash.tag:run", "[NAME] [-NAME]", "show, add or take away tags"),
+    "compact": Command(
+        "agentsh.repl.slash.compact:run", "[WISHES | undo]", "replace older turns by a summary in the context", True
+    ),
     "exit": Command("agentsh.repl.slash.exit:run", "", "leave; the session is kept"),
 }
 
@@ -42,10 +49,14 @@ class SlashContext:
 
 @dataclass(frozen=True, slots=True)
 class SlashOutcome:
-    """What a command came to. rows: shown above the next prompt, and gone after it. leave: end the loop."""
+    """What a command came to. rows: shown above the next prompt, and gone after it. leave: end the loop.
+
+    interrupted: the user stopped it.
+    """
 
     rows: list[str] = field(default_factory=list)
     leave: bool = False
+    interrupted: bool = False
 
 
 Slash = Callable[[SlashContext, str], Awaitable[SlashOutcome]]
@@ -58,6 +69,11 @@ def find(text: str) -> tuple[str, str] | None:
         return None
     name, _, argument = text[1:].partition(" ")
     return None if "/" in name else (name.lower(), argument.strip())
+
+
+def works(name: str) -> bool:
+    """Tell whether a command may take its time."""
+    return name in COMMANDS and COMMANDS[name].works
 
 
 async def run(name: str, argument: str, context: SlashContext) -> SlashOutcome:

@@ -9,6 +9,7 @@ from agentsh.base.errors import StreamCut
 from agentsh.context.state import SessionState
 from agentsh.context.state_codec import reducer
 from agentsh.engine.bus import Bus
+from agentsh.engine.compactor import Compactor
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
 from agentsh.engine.open import Writer, begin, refold, reopen
@@ -117,13 +118,14 @@ def assemble(
     runner = ToolRunner(journal, counter.tools(), workspace, gate, hooks, InlineTexts(), clock)
     settings = StepSettings(budget_tokens, Price(1.0, 0.1, 10.0))
     step = ModelStep(journal, model, InlineTexts(), ByteEstimate(), settings, clock)
-    turn = Turn(journal, step, runner, limits or Limits(), clock)
+    compactor = Compactor(journal, step, InlineTexts(), ByteEstimate())
+    turn = Turn(journal, step, compactor, runner, limits or Limits(), clock)
 
     def choose(name: str) -> Chosen:
         return Chosen(name, {}, model, settings)
 
     upkeep = Upkeep(journal, log, policy or CheckpointPolicy(), clock)
-    return Session(Parts(log, journal, turn, step, gate, model, choose, upkeep)), journal
+    return Session(Parts(log, journal, turn, step, compactor, gate, model, choose, upkeep)), journal
 
 
 async def new(
