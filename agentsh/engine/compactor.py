@@ -124,9 +124,10 @@ class Compactor:
             except ModelError as failed:
                 error = one_line(failed.message, MAX_ERROR_CHARS)
                 await self._journal.record(SummaryTried(error=error), cause=built[1].seq, happened=True)
-                if not isinstance(failed, ContextOverflow):
+                if isinstance(failed, ContextOverflow):
+                    max_tokens //= 2
+                elif not isinstance(failed, StreamCut):
                     break  # it was retried already, as often as a request is
-                max_tokens //= 2
                 continue
             problem = summarising.problem_of(reply)
             if problem is None:

@@ -10,6 +10,7 @@ from typing import Literal
 from agentsh.base.clock import Clock
 from agentsh.base.errors import ContextInvalid, ModelError, StreamCut, UsageProblem
 from agentsh.context.budget import fit, floor_tokens
+from agentsh.context.compaction import patient
 from agentsh.context.marks import Marks
 from agentsh.context.rendered import RenderCache
 from agentsh.context.request import prompt_of, tools_of
@@ -166,7 +167,7 @@ class ModelStep:
             state,
             self._texts,
             self._counter,
-            marks=settings.marks,
+            marks=patient(state, settings.marks),
             fixed_tokens=self._counter.count(tools),
             cache=self._cache,
         )

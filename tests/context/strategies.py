@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from agentsh.events.base import Usage
 from agentsh.events.codec import decode, encode
+from agentsh.events.compaction import Compaction, CompactionUndone, SummaryTried
 from agentsh.events.event import Event
 from agentsh.events.session import EnvironmentChanged
 from agentsh.events.tool import PartialOutput, ToolCall, ToolResult, ToolStarted
@@ -71,6 +72,15 @@ def _facts() -> st.SearchStrategy[Any]:
             budget=st.just(0),
             cut=st.none() | st.builds(dict, from_seq=st.integers(0, 30), reason=st.just("x")),
         ),
+        st.builds(SummaryTried, error=st.just("no")),
+        st.builds(
+            Compaction,
+            from_seq=st.integers(0, 30),
+            upto_seq=st.integers(0, 30),
+            summary=texts,
+            by=st.sampled_from(["auto", "user"]),
+        ),
+        st.builds(CompactionUndone, compaction=st.integers(0, 30)),
         st.builds(
             TurnFinished,
             reason=st.just("done"),

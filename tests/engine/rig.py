@@ -90,6 +90,7 @@ class Rig:
     screen: KeepingRenderer
     counter: Counter
     clock: FakeClock
+    step: ModelStep
 
     def facts(self, kind: type[F]) -> list[F]:
         """The facts of one class that were shown, in order."""
@@ -109,14 +110,15 @@ def assemble(
     limits: Limits | None = None,
     budget_tokens: int = 100_000,
     policy: CheckpointPolicy | None = None,
-) -> tuple[Session, Journal]:
+    compacts: bool = True,
+) -> tuple[Session, Journal, ModelStep]:
     bus = Bus()
     bus.subscribe(screen)
     journal = Journal(log, state, bus, clock)
     workspace = cast(Workspace, NoWorkspace())
     gate = Gate(journal, workspace, hooks, approver, preapproved=lambda state: False)
     runner = ToolRunner(journal, counter.tools(), workspace, gate, hooks, InlineTexts(), clock)
-    settings = StepSettings(budget_tokens, Price(1.0, 0.1, 10.0))
+    settings = StepSettings(budget_tokens, Price(1.0, 0.1, 10.0), compacts=compacts)
     step = ModelStep(journal, model, InlineTexts(), ByteEstimate(), settings, clock)
     compactor = Compactor(journal, step, InlineTexts(), ByteEstimate())
     turn = Turn(journal, step, compactor, runner, limits or Limits(), clock)
@@ -125,7 +127,8 @@ def assemble(
         return Chosen(name, {}, model, settings)
 
     upkeep = Upkeep(journal, log, policy or CheckpointPolicy(), clock)
-    return Session(Parts(log, journal, turn, step, compactor, gate, model, choose, upkeep)), journal
+    parts = Parts(log, journal, turn, step, compactor, gate, model, choose, upkeep)
+    return Session(parts), journal, step
 
 
 async def new(
@@ -139,7 +142,7 @@ async def new(
     store = store or MemoryStore()
     clock, screen, counter, script = FakeClock(hold=True), KeepingRenderer(), Counter(), ScriptedModel(moves)
     log = FailingLog(await store.create(ID, by="agentsh test"))
-    session, journal = assemble(log, SessionState(), model or script, screen, counter, clock, **more)
+    session, journal, step = assemble(log, SessionState(), model or script, screen, counter, clock, **more)
     init = SessionInit(
         id=ID,
         title=None,
@@ -151,18 +154,25 @@ async def new(
     )
     environment = EnvironmentChanged(system_prompt="You are a test.", tools="[]", instructions=())
     await begin(journal, init, environment)
-    return Rig(session, journal, log, store, script, screen, counter, clock)
+    return Rig(session, journal, log, store, script, screen, counter, clock, step)
 
 
-async def again(store: MemoryStore, moves: Sequence[Move], *, opened: Opened | None = None, **more: Any) -> Rig:
+async def again(
+    store: MemoryStore,
+    moves: Sequence[Move],
+    *,
+    opened: Opened | None = None,
+    model: Model | None = None,
+    **more: Any,
+) -> Rig:
     opened = opened or await store.open(ID, reducer=reducer())
     folded = refold(opened)
-    clock, screen, counter, model = FakeClock(hold=True), KeepingRenderer(), Counter(), ScriptedModel(moves)
+    clock, screen, counter, script = FakeClock(hold=True), KeepingRenderer(), Counter(), ScriptedModel(moves)
     log = FailingLog(opened.log)
-    session, journal = assemble(log, folded.state, model, screen, counter, clock, **more)
+    session, journal, step = assemble(log, folded.state, model or script, screen, counter, clock, **more)
     await reopen(journal, opened.recovery, Writer("test", "host", 1))
     await session.opened(folded)
-    return Rig(session, journal, log, store, model, screen, counter, clock)
+    return Rig(session, journal, log, store, script, screen, counter, clock, step)
 
 
 class CutModel:

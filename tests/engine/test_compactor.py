@@ -1,0 +1,433 @@
+"""Compaction in a session: what is asked, recorded, told and kept, whatever the model does."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+import pytest
+
+from agentsh.base.errors import ContextOverflow, LogError, ModelError, ModelUnavailable, StreamCut, UsageProblem
+from agentsh.context.fold import fold
+from agentsh.context.summarising import summary_prompt
+from agentsh.engine.step import StepSettings
+from agentsh.engine.turn import Limits
+from agentsh.events.codec import decode
+from agentsh.events.compaction import Compaction, CompactionUndone, SummaryTried
+from agentsh.events.turn import ContextBuilt, TodoChanged, UserMessage
+from agentsh.log.record import Draft
+from agentsh.models.scripted import Move
+from agentsh.ports.model import Streamed
+from agentsh.ports.texts import InlineTexts
+from agentsh.render.words import compacted
+from agentsh.testing import MemoryStore, Say, ScriptedModel
+from tests.engine.rig import ID, Rig, again, new
+
+BUDGET = 6_000
+GOOD = Say(
+    (
+        "## Goal\nKeep counting.\n## Decisions\nNone.\n## Files touched\nnone\n",
+        "## Open work\nThe rest.\n## Exact facts\nThe number is 41.",
+    )
+)
+
+
+def is_summary(request: dict[str, Any]) -> bool:
+    return "about to be replaced by a summary" in str(request["messages"][-1]["text"])
+
+
+class SummingModel(ScriptedModel):
+    """Talks long, and answers requests for a summary with the moves it was given, the last one for ever."""
+
+    def __init__(self, summaries: Sequence[Move], *, chars: int = 900) -> None:
+        super().__init__([])
+        self.summaries = list(summaries)
+        self.chars = chars
+        self.asked: list[dict[str, Any]] = []
+        self.waiting = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+
+    async def stream(self, body: bytes) -> AsyncGenerator[Streamed, None]:
+        request = json.loads(body)
+        if not is_summary(request):
+            n = len(self.requests)
+            self._moves = [Say((f"answer {n} " + "a" * self.chars,))]
+        else:
+            self.asked.append(request)
+            self.waiting.set()
+            await self.go_on.wait()
+            self._moves = [self.summaries.pop(0) if len(self.summaries) > 1 else self.summaries[0]]
+        async for item in super().stream(body):
+            yield item
+
+
+async def talking(
+    summaries: Sequence[Move], *, turns: int = 8, chars: int = 900, **more: Any
+) -> tuple[Rig, SummingModel]:
+    """A session that has grown to about `turns` long answers, without a compaction of its own."""
+    model = SummingModel(summaries, chars=chars)
+    rig = await new([], model=model, budget_tokens=more.pop("budget_tokens", BUDGET), **more)
+    for n in range(turns):
+        await rig.session.submit(f"question {n} " + "q" * 900)
+    return rig, model
+
+
+def sent(model: ScriptedModel) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(model.requests[-1])["messages"]
+    return found
+
+
+def logged(rig: Rig) -> list[Any]:
+    return [decode(record) for record in rig.store.read(ID)]
+
+
+def assert_requests_are_rebuilt(rig: Rig) -> int:
+    """Every request for a summary is built again from the log before it, byte for byte; how many there were."""
+    events = logged(rig)
+    found = 0
+    for n, event in enumerate(events):
+        if isinstance(event.fact, ContextBuilt) and event.fact.summary is not None:
+            prompt = summary_prompt(fold(events[:n]), InlineTexts(), event.fact.summary, rules=event.fact.rules)
+            assert hashlib.sha256(rig.model.encode(prompt)).hexdigest() == event.fact.request_sha256
+            found += 1
+    return found
+
+
+async def test_a_long_session_compacts_itself_and_goes_on() -> None:
+    """G126, G129, G135: recorded after success, the system prompt stays, the sizes are those of the new request."""
+    rig, model = await talking([GOOD], turns=12)
+    async with rig.session:
+        (first, *_) = rig.facts(Compaction)
+        assert (first.by, first.made, first.tries, first.error) == ("auto", "model", 1, None)
+        assert first.tokens_before is not None
+        assert first.tokens_after is not None
+        assert first.tokens_before > 0.8 * BUDGET
+        assert first.tokens_after <= 0.6 * BUDGET
+        assert rig.session.state.compaction is not None
+        messages = sent(model)
+        assert messages[0]["text"] == "You are a test."
+        assert "The number is 41." in messages[1]["text"]
+        assert messages[-1]["text"].startswith("question 11")
+        built = [f for f in rig.facts(ContextBuilt) if f.summary is None]
+        after = next(e for e in rig.screen.events if isinstance(e.fact, Compaction)).seq
+        size = next(e.fact for e in rig.screen.events if e.seq > after and isinstance(e.fact, ContextBuilt))
+        assert size.tokens == first.tokens_after, "what the next request holds is what was told"
+        assert all(f.tokens <= BUDGET for f in built)
+        assert not any(f.cut for f in built)
+    assert assert_requests_are_rebuilt(rig) == len(model.asked)
+    assert fold(logged(rig)) == rig.session.state
+    assert f"{compacted(first)}".startswith("compacted ")
+
+
+async def test_the_request_for_a_summary_is_the_next_request_and_one_message() -> None:
+    rig, model = await talking([GOOD], turns=30, budget_tokens=16_000)
+    async with rig.session:
+        at = next(n for n, body in enumerate(model.requests) if is_summary(json.loads(body)))
+        before, asked = json.loads(model.requests[at - 1]), json.loads(model.requests[at])
+        assert asked["messages"][: len(before["messages"])] == before["messages"]
+        assert len(asked["messages"]) == len(before["messages"]) + 3, "the answer, the new prompt, the wish"
+
+
+async def test_it_takes_little_and_pays_for_each_try() -> None:
+    """G120: a summary that does not shrink is tried three times at most; then the log serves, and it goes on."""
+    long = Say((GOOD.pieces[0] * 200 + GOOD.pieces[1],))
+    rig, model = await talking([long], turns=20)
+    async with rig.session:
+        facts = rig.facts(Compaction)
+        assert facts[0].made == "mechanical"
+        assert (facts[0].tries, facts[0].error) == (3, "the model's summary was too long")
+        assert len(model.asked) == 3, "after three failures in a row it is not asked again by itself"
+        assert all(f.made == "mechanical" for f in facts)
+        assert "not asked, after 3 failures" in str(facts[1].error)
+        words = [int(str(r["messages"][-1]["text"]).rsplit("limit of ", 1)[-1].split()[0]) for r in model.asked[1:]]
+        assert words == sorted(words, reverse=True)
+        tried = rig.facts(SummaryTried)
+        assert [t.usage is not None and t.cost_usd is not None for t in tried] == [True] * 3
+        assert rig.session.state.totals.cost_usd is not None
+        spent = sum(t.cost_usd or 0 for t in tried)
+        assert rig.session.state.totals.cost_usd > spent > 0
+        assert (await rig.session.compact("with care")) in ("done", "unneeded"), "the user can have it asked again"
+        assert len(model.asked) in (3, 6)
+    assert assert_requests_are_rebuilt(rig) == len(model.asked)
+
+
+@pytest.mark.parametrize(
+    ("error", "tries"),
+    [
+        (ModelUnavailable("the server answered 500"), 1),
+        (ModelError("no API key"), 1),
+        (StreamCut("the stream was cut"), 3),
+        (ContextOverflow("too long"), 3),
+    ],
+)
+async def test_a_model_that_fails_is_replaced_by_the_log_and_told_in_one_line(error: ModelError, tries: int) -> None:
+    rig, model = await talking([error], turns=11)
+    async with rig.session:
+        fact = rig.facts(Compaction)[0]
+        assert (fact.made, fact.tries, fact.error) == ("mechanical", tries, error.message)
+        assert len(model.asked) == tries
+        assert (await rig.session.submit("go on")).reason == "done"
+        assert "question 0" in sent(model)[1]["text"]
+        line = compacted(fact)
+        assert "\n" not in line
+        assert error.message in line
+        assert "/compact undo" in line
+        if isinstance(error, ContextOverflow):
+            sizes = [len(json.dumps(r)) for r in model.asked]
+            assert sizes[2] < sizes[1] < sizes[0], "each is smaller"
+
+
+@pytest.mark.parametrize("move", [Say(("ok",)), Say(), Say((), (("look", {"path": "x"}),))])
+async def test_an_answer_that_is_no_summary_is_not_taken(move: Move) -> None:
+    rig, model = await talking([move, GOOD], turns=11)
+    async with rig.session:
+        fact = rig.facts(Compaction)[0]
+        assert (fact.made, fact.tries, len(rig.facts(SummaryTried))) == ("model", 2, 1)
+        assert fact.error is not None
+        assert rig.counter.runs == []
+    assert assert_requests_are_rebuilt(rig) == len(model.asked)
+
+
+async def test_undo_brings_the_very_request_back_and_is_left_alone() -> None:
+    """G131. And what came since is there too."""
+    rig, model = await talking([GOOD], turns=4)
+    async with rig.session:
+        await rig.session.submit("the one before")
+        before = sent(model)
+        assert await rig.session.compact("") == "done"
+        assert (await rig.session.undo_compaction(), rig.facts(CompactionUndone) != []) == (True, True)
+        await rig.session.submit("after")
+        assert sent(model)[: len(before)] == before
+        assert sent(model)[-1]["text"] == "after"
+        assert not await rig.session.undo_compaction()
+        log = [e.fact.type for e in logged(rig)]
+        assert log.count("compaction") == log.count("compaction_undone") == 1
+
+
+async def test_after_an_undo_it_waits_until_there_is_more() -> None:
+    """G124: no second compaction at once, and no cut either."""
+    rig, model = await talking([GOOD], turns=0)
+    async with rig.session:
+        while not rig.facts(Compaction):
+            await rig.session.submit("question " + "q" * 900)
+        first = rig.facts(Compaction)[0]
+        assert await rig.session.undo_compaction()
+        await rig.session.submit("short")
+        assert len(rig.facts(Compaction)) == 1
+        assert not any(f.cut for f in rig.facts(ContextBuilt))
+        while len(rig.facts(Compaction)) == 1:
+            await rig.session.submit("question " + "q" * 900)
+        second = rig.facts(Compaction)[1]
+        assert (second.tokens_before or 0) >= (first.tokens_before or 0) + 0.1 * BUDGET
+        assert model.asked
+
+
+async def test_wishes_are_recorded_and_sent() -> None:
+    rig, model = await talking([GOOD], turns=4)
+    async with rig.session:
+        assert await rig.session.compact("mind the failing test") == "done"
+        fact = rig.facts(Compaction)[0]
+        assert (fact.by, fact.instructions) == ("user", "mind the failing test")
+        assert "mind the failing test" in model.asked[0]["messages"][-1]["text"]
+
+
+async def test_a_short_session_is_left_alone() -> None:
+    rig, model = await talking([GOOD], turns=1)
+    async with rig.session:
+        assert await rig.session.compact() == "unneeded"
+        assert (model.asked, rig.facts(Compaction)) == ([], [])
+
+
+async def test_off_means_off_and_by_hand_it_still_works() -> None:
+    """G122: where it is switched off the context is cut, never compacted."""
+    rig, model = await talking([GOOD], turns=14, compacts=False)
+    async with rig.session:
+        assert (model.asked, rig.facts(Compaction)) == ([], [])
+        assert any(f.cut for f in rig.facts(ContextBuilt))
+        assert await rig.session.compact() == "done"
+
+
+async def test_a_bigger_model_goes_on_without_a_compaction() -> None:
+    """G122, second half: nothing remembers that one was due."""
+    rig, model = await talking([GOOD], turns=7)
+    async with rig.session:
+        rig.step.use(model, StepSettings(100_000))
+        await rig.session.submit("q" * 3_000)
+        await rig.session.submit("q" * 3_000)
+        assert (model.asked, rig.facts(Compaction)) == ([], [])
+
+
+async def test_a_smaller_model_compacts_a_history_twice_its_window() -> None:
+    """G125: the request for the summary fits the small window."""
+    rig, model = await talking([GOOD], turns=30, budget_tokens=100_000)
+    async with rig.session:
+        rig.step.use(model, StepSettings(BUDGET))
+        assert (await rig.session.submit("and now?")).reason == "done"
+        (fact,) = rig.facts(Compaction)
+        assert (fact.made, (fact.tokens_before or 0) > 2 * BUDGET) == ("model", True)
+        for built in rig.facts(ContextBuilt):
+            assert built.tokens <= built.budget
+        ask = next(f.summary for f in rig.facts(ContextBuilt) if f.summary)
+        assert ask.item_bytes is not None
+    assert assert_requests_are_rebuilt(rig) == 1
+
+
+async def test_what_was_queued_survives_and_joins() -> None:
+    """G133."""
+    rig, model = await talking([GOOD], turns=7)
+    async with rig.session:
+        model.go_on.clear()
+        turn = asyncio.create_task(rig.session.submit("question " + "q" * 2_500))
+        await asyncio.wait_for(model.waiting.wait(), 5)
+        await rig.session.queue("steer me", steer=True)
+        later = await rig.session.queue("and later this", steer=False)
+        model.go_on.set()
+        await turn
+        assert len(rig.facts(Compaction)) == 1
+        assert sent(model)[-1]["text"] == "steer me"
+        assert list(rig.session.state.queue) == [later]
+
+
+async def test_a_resume_that_compacts_has_stored_its_prompt_first() -> None:
+    """G134."""
+    rig, _ = await talking([GOOD], turns=7, budget_tokens=100_000)
+    await rig.session.close()
+    model = SummingModel([ModelUnavailable("down")])
+    rig2 = await again(rig.store, [], model=model, budget_tokens=4_000)
+    async with rig2.session:
+        await rig2.session.submit("the new prompt")
+    facts = [e.fact for e in logged(rig)]
+    prompt = next(n for n, f in enumerate(facts) if isinstance(f, UserMessage) and f.text == "the new prompt")
+    assert prompt < next(n for n, f in enumerate(facts) if isinstance(f, Compaction))
+    assert sent(model)[-1]["text"] == "the new prompt"
+
+
+@pytest.mark.parametrize("by_hand", [True, False])
+async def test_an_interruption_leaves_everything_as_it_was(by_hand: bool) -> None:
+    rig, model = await talking([GOOD], turns=7)
+    async with rig.session:
+        model.go_on.clear()
+        before = rig.session.state.context_from
+        work = rig.session.compact() if by_hand else rig.session.submit("question " + "q" * 2_500)
+        task: asyncio.Task[Any] = asyncio.create_task(work)
+        await asyncio.wait_for(model.waiting.wait(), 5)
+        assert rig.session.interrupt()
+        outcome = await task
+        assert (outcome if by_hand else outcome.reason) == "interrupted"
+        assert (rig.facts(Compaction), rig.session.state.compaction) == ([], None)
+        assert (rig.session.state.context_from, rig.session.busy) == (before, False)
+        model.go_on.set()
+        assert (await rig.session.submit("go on")).reason == "done"
+        assert fold(logged(rig)) == rig.session.state
+
+
+@pytest.mark.parametrize("ticks", range(0, 60, 2))
+async def test_an_interruption_at_any_moment_leaves_all_of_it_or_nothing(ticks: int) -> None:
+    rig, model = await talking([GOOD], turns=4)
+    async with rig.session:
+        task = asyncio.create_task(rig.session.compact())
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        rig.session.interrupt()
+        outcome = await task
+        assert (outcome == "done") == bool(rig.facts(Compaction)) == bool(rig.session.state.compaction)
+        assert fold(logged(rig)) == rig.session.state
+        assert (await rig.session.submit("go on")).reason == "done"
+        assert model.requests
+
+
+async def test_while_a_turn_runs_there_is_no_other_compaction() -> None:
+    rig, model = await talking([GOOD], turns=7)
+    async with rig.session:
+        model.go_on.clear()
+        turn = asyncio.create_task(rig.session.submit("question " + "q" * 2_500))
+        await asyncio.wait_for(model.waiting.wait(), 5)
+        with pytest.raises(UsageProblem):
+            await rig.session.compact()
+        with pytest.raises(UsageProblem):
+            await rig.session.undo_compaction()
+        model.go_on.set()
+        await turn
+        model.waiting.clear()
+        model.go_on.clear()
+        task = asyncio.create_task(rig.session.compact())
+        await asyncio.sleep(0)
+        with pytest.raises(UsageProblem):
+            await rig.session.submit("now")
+        model.go_on.set()
+        await task
+
+
+async def test_a_full_disk_leaves_no_half_of_it() -> None:
+    rig, model = await talking([GOOD], turns=4)
+    async with rig.session:
+        model.go_on.clear()
+        task = asyncio.create_task(rig.session.compact())
+        await asyncio.wait_for(model.waiting.wait(), 5)
+        rig.log.full = lambda drafts: True
+        model.go_on.set()
+        with pytest.raises(LogError):
+            await task
+        assert rig.session.state.compaction is None
+        rig.log.full = lambda drafts: False
+        assert await rig.session.compact() == "done"
+
+
+async def test_a_process_killed_at_any_event_reopens_with_all_of_it_or_nothing() -> None:
+    rig, _ = await talking([Say(("no",)), GOOD], turns=9)
+    await rig.session.close()
+    whole = list(rig.store.read(ID))
+    seen = set()
+    first = next(n for n, r in enumerate(whole) if decode(r).fact.type == "compaction")
+    for keep in range(first - 5, first + 3):
+        store = MemoryStore()
+        log = await store.create(ID, by="test")
+        await log.append([Draft(r.type, r.ts, r.payload, r.cause) for r in whole[:keep]])
+        await log.close()
+        model = SummingModel([GOOD])
+        rig2 = await again(store, [], model=model, budget_tokens=BUDGET)
+        async with rig2.session:
+            seen.add(rig2.session.state.compaction is not None)
+            assert (await rig2.session.submit("go on")).reason == "done"
+            assert sent(model)[-1]["text"] == "go on"
+    assert seen == {True, False}
+
+
+async def test_the_todo_list_is_still_in_the_request() -> None:
+    """G129."""
+    rig, model = await talking([GOOD], turns=3)
+    async with rig.session:
+        todo = ({"text": "write the tests", "status": "in_progress"}, {"content": "ship it"})
+        await rig.journal.record(TodoChanged(items=todo))
+        assert await rig.session.compact() == "done"
+        await rig.session.submit("go on")
+        summary = sent(model)[1]["text"]
+        assert "write the tests (in_progress)" in summary
+        assert "ship it" in summary
+
+
+async def test_a_turn_of_many_steps_compacts_in_its_middle_and_keeps_its_prompt() -> None:
+    calls = (("look", {"path": "p" * 700}),)
+
+    class Worker(SummingModel):
+        async def stream(self, body: bytes) -> AsyncGenerator[Streamed, None]:
+            if is_summary(json.loads(body)):
+                async for item in super().stream(body):
+                    yield item
+                return
+            self._moves = [Say(("w" * 600,), calls)]
+            async for item in ScriptedModel.stream(self, body):
+                yield item
+
+    model = Worker([GOOD])
+    rig = await new([], model=model, budget_tokens=BUDGET, limits=Limits(max_steps=40))
+    async with rig.session:
+        outcome = await rig.session.submit("the one prompt")
+        assert outcome.reason == "max_steps"
+        assert outcome.steps == 40, "a request for a summary is no step"
+        assert len(rig.facts(Compaction)) >= 2
+        for body in model.requests:
+            texts = [m["text"] for m in json.loads(body)["messages"] if m["role"] == "user"]
+            assert "the one prompt" in texts
