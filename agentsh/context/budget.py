@@ -95,7 +95,7 @@ class Scale:
 
     def with_state(self, state: SessionState) -> "Scale":
         """Return a scale like this one for another state."""
-        return Scale(state, self._texts, self._counter, fixed_tokens=self.fixed_tokens)
+        return Scale(state, self._texts, self._counter, fixed_tokens=self.fixed_tokens, cache=self._cache)
 
     def weigh(self, view: View) -> tuple[tuple[Block, ...], tuple[int, ...]]:
         """Return the blocks of a view, and the tokens of each."""

@@ -11,10 +11,11 @@ from agentsh.context.items import is_stub
 from agentsh.context.state import AgentItem, SessionState, UserItem
 from agentsh.context.view import Block, View
 from agentsh.events.base import BlobRef, Text
+from agentsh.events.compaction import Compaction
 from agentsh.events.event import Event, Opaque
 from agentsh.events.session import EnvironmentChanged
 from agentsh.events.tool import ToolCall, ToolResult
-from agentsh.events.turn import AgentMessage, Compaction, ContextBuilt, UserMessage
+from agentsh.events.turn import AgentMessage, ContextBuilt, UserMessage
 from agentsh.ports.model import Message
 from agentsh.ports.tokens import TokenCounter
 

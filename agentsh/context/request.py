@@ -6,14 +6,16 @@ the recorded decision of what of it is shown. The wire by whose name the bytes a
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentsh.base.errors import BlobMissing
 from agentsh.context.items import is_json_list
 from agentsh.context.messages import build, messages_of
 from agentsh.context.rendered import NotingTexts, RenderCache
 from agentsh.context.state import SessionState
-from agentsh.context.view import Block, View
+from agentsh.context.summarising import summary_messages
+from agentsh.context.view import RULES, Block, View
+from agentsh.events.compaction import SummaryAsk
 from agentsh.events.turn import ContextBuilt
 from agentsh.ports.model import Message, Prompt
 from agentsh.ports.texts import Texts
@@ -59,6 +61,16 @@ def prompt_of(state: SessionState, messages: Sequence[Message], tools: str) -> P
     return Prompt(state.model, tuple(messages), tuple(json.loads(tools)), options)
 
 
+def summary_prompt(state: SessionState, texts: Texts, ask: SummaryAsk, *, rules: int = RULES) -> Prompt:
+    """Return the prompt of a request for a summary. state: as it was just before its event.
+
+    Raises:
+        BlobMissing: the list of tools is gone.
+    """
+    prompt = prompt_of(state, summary_messages(state, texts, ask, rules=rules), tools_of(state, texts))
+    return replace(prompt, options={**prompt.options, "tool_choice": "none"}) if ask.tools_off else prompt
+
+
 def view_at(state: SessionState, built: ContextBuilt) -> View:
     """Return what the request of `built` showed. state: as it was just before that event."""
     if built.cut is None:
@@ -78,6 +90,9 @@ def rebuild(state: SessionState, built: ContextBuilt, texts: Texts, cache: Rende
     view = view_at(state, built)
     # What was rendered with other blobs gone would not be the same.
     blocks = build(state, noting, view, None if gone else cache)
-    prompt = prompt_of(state, messages_of(blocks), tools_of(state, noting))
+    if built.summary is not None:
+        prompt = summary_prompt(state, noting, built.summary, rules=built.rules)
+    else:
+        prompt = prompt_of(state, messages_of(blocks), tools_of(state, noting))
     missing = {ref for block in blocks for ref in block.missing} - gone
     return Rebuilt(prompt, blocks, view, wire_of(state), tuple(sorted(missing)))

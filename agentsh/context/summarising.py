@@ -4,7 +4,6 @@ The conversation is sent as the next step would send it, with one message behind
 cache serves the long part. See docs/adr/0005.
 """
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +15,7 @@ from agentsh.context.messages import build, kept, messages_of
 from agentsh.context.state import SessionState, TalkItem
 from agentsh.context.view import RULES, View, view_of
 from agentsh.events.compaction import SummaryAsk
-from agentsh.ports.model import Call, Message, Prompt, Reply
+from agentsh.ports.model import Call, Message, Reply
 from agentsh.ports.texts import Texts
 
 HEADINGS = ("Goal", "Decisions", "Files touched", "Open work", "Exact facts")
@@ -51,19 +50,6 @@ AGAIN = "\n\nAn earlier attempt could not be used. Keep to the headings and to t
 WISHES = "\n\nThe user asks of this summary: {instructions}"
 
 _HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]*\**([A-Za-z ]+)", re.MULTILINE)
-
-
-def summary_prompt(state: SessionState, texts: Texts, ask: SummaryAsk, *, rules: int = RULES) -> Prompt:
-    """Return the request for a summary; state: before the `context_built` that records `ask` and `rules`."""
-    environment = state.environment
-    tools_text = texts.text(environment.tools) if environment is not None else "[]"
-    request = (environment.request if environment is not None else None) or {}
-    options = dict(request.get("options", {}))
-    if ask.tools_off:
-        options["tool_choice"] = "none"
-    return Prompt(
-        state.model, summary_messages(state, texts, ask, rules=rules), tuple(json.loads(tools_text)), options
-    )
 
 
 def summary_messages(

@@ -9,12 +9,13 @@ import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
-from agentsh.base.errors import ContextOverflow, ModelError, StreamCut
+from agentsh.base.errors import ContextInvalid, ContextOverflow, ModelError, StreamCut
 from agentsh.base.text import one_line
 from agentsh.context import compaction, summarising
-from agentsh.context.budget import Scale, count_message, decide
-from agentsh.context.items import is_json_list
+from agentsh.context.budget import count_message, decide
 from agentsh.context.planning import Plan, plan, weighed_with
+from agentsh.context.rendered import NotingTexts
+from agentsh.context.request import summary_prompt
 from agentsh.context.state import SessionState
 from agentsh.context.validate import problems
 from agentsh.context.view import RULES, view_of
@@ -63,7 +64,7 @@ class Compactor:
         Raises:
             LogError: the log cannot be written.
         """
-        scale, settings = self._scale(), self._step.settings
+        scale, settings = self._step.scale(), self._step.settings
         marks = compaction.patient(self._journal.state, settings.marks)
         try:
             if decide(scale, marks, can_compact=True).kind != "compact":
@@ -95,7 +96,7 @@ class Compactor:
         return events[0] if events else None
 
     async def _compact(self, by: By, instructions: str) -> Event | None:
-        planned = plan(self._scale(), self._step.settings.marks)
+        planned = plan(self._step.scale(), self._step.settings.marks)
         if planned is None:
             return None
         summary = _Summary("")
@@ -144,13 +145,12 @@ class Compactor:
         members: dict[str, object] = {"attempt": attempt, "max_words": words}
         if instructions:
             members["instructions"] = instructions
-        environment = self._journal.state.environment
-        options = ((environment.request if environment else None) or {}).get("options", {})
+        options = (self._journal.state.request or {}).get("options") or {}
         # Only where calls were made, or are demanded: without tools some servers build another prompt, and its cache
         # is lost.
         if attempt > 1 or options.get("tool_choice") is not None:
             members["tools_off"] = True
-        fixed = self._fixed_tokens(self._journal.state)
+        fixed = self._step.scale().fixed_tokens
 
         def weigh(messages: tuple[Message, ...]) -> int:
             return fixed + sum(count_message(m, self._counter) for m in messages)
@@ -164,19 +164,22 @@ class Compactor:
         bodies: list[bytes] = []
 
         def make(state: SessionState) -> list[NewFact]:
-            prompt = summarising.summary_prompt(state, self._texts, ask)
+            noting = NotingTexts(self._texts)
+            prompt = summary_prompt(state, noting, ask)
+            if wrong := problems(prompt.messages):
+                raise ContextInvalid(f"the request for a summary would be refused: {wrong[0]}")
             bodies.append(self._step.model.encode(prompt))
-            tokens = self._fixed_tokens(state) + sum(count_message(m, self._counter) for m in prompt.messages)
-            assert not problems(prompt.messages)
+            sizes = [count_message(m, self._counter) for m in prompt.messages]
             fact = ContextBuilt(
                 request_sha256=hashlib.sha256(bodies[0]).hexdigest(),
                 bytes=len(bodies[0]),
                 estimator=self._counter.name,
-                tokens=tokens,
+                tokens=self._step.scale().fixed_tokens + sum(sizes),
                 budget=self._step.settings.budget_tokens,
                 cut=None,
                 rules=RULES,
                 summary=ask,
+                **({"missing": tuple(sorted(noting.missing))} if noting.missing else {}),
             )
             return [NewFact(fact, state.last_seq)]
 
@@ -207,11 +210,11 @@ class Compactor:
         return _Summary("", tries=failed.tries, error=failed.error)
 
     def _fits(self, planned: Plan, text: str) -> bool:
-        return weighed_with(self._scale(), planned.from_seq, planned.upto_seq, text) <= planned.allowed_tokens
+        return weighed_with(self._step.scale(), planned.from_seq, planned.upto_seq, text) <= planned.allowed_tokens
 
     async def _record(self, planned: Plan, summary: _Summary, by: By, instructions: str) -> Event:
         """Record the compaction; from then on it holds. Durable before anybody sees it."""
-        scale, reply = self._scale(), summary.reply
+        scale, reply = self._step.scale(), summary.reply
         members: dict[str, object] = {
             "from_seq": planned.from_seq,
             "upto_seq": planned.upto_seq,
@@ -236,11 +239,3 @@ class Compactor:
             members["error"] = summary.error
         fact = Compaction.model_validate(members)
         return await self._journal.record(fact, cause=summary.built_seq, durable=True)
-
-    def _scale(self) -> Scale:
-        state = self._journal.state
-        return Scale(state, self._texts, self._counter, fixed_tokens=self._fixed_tokens(state))
-
-    def _fixed_tokens(self, state: SessionState) -> int:
-        tools = self._texts.text(state.environment.tools) if state.environment is not None else "[]"
-        return self._counter.count(tools) if is_json_list(tools) else 0

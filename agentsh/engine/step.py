@@ -9,7 +9,7 @@ from typing import Literal
 
 from agentsh.base.clock import Clock
 from agentsh.base.errors import ContextInvalid, ModelError, StreamCut, UsageProblem
-from agentsh.context.budget import fit, floor_tokens
+from agentsh.context.budget import Scale, fit, floor_tokens
 from agentsh.context.compaction import patient
 from agentsh.context.marks import Marks
 from agentsh.context.rendered import RenderCache
@@ -127,6 +127,16 @@ class ModelStep:
     def settings(self) -> StepSettings:
         """The settings of the next request."""
         return self._settings
+
+    def scale(self) -> Scale:
+        """Return what weighs the next request.
+
+        Raises:
+            BlobMissing: the list of tools is gone.
+        """
+        state = self._journal.state
+        fixed_tokens = self._counter.count(tools_of(state, self._texts))
+        return Scale(state, self._texts, self._counter, fixed_tokens=fixed_tokens, cache=self._cache)
 
     def use(self, model: Model, settings: StepSettings) -> None:
         """Send the next requests through another model. The one before is the caller's to close."""

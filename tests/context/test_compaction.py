@@ -13,6 +13,7 @@ from agentsh.context.budget import Scale, count_message, decide, fit
 from agentsh.context.marks import Marks
 from agentsh.context.messages import build, messages_of
 from agentsh.context.planning import MIN_SUMMARY_TOKENS, plan, weighed_with
+from agentsh.context.request import summary_prompt
 from agentsh.context.state import SessionState
 from agentsh.context.validate import problems
 from agentsh.context.view import view_of
@@ -149,19 +150,19 @@ def test_the_request_for_a_summary_is_valid_fits_and_comes_from_what_is_recorded
     fitting = summarising.ask_that_fits(state, TEXTS, weigh, ask, limit)
     assume(fitting is not None)
     assert fitting is not None
-    prompt = summarising.summary_prompt(state, TEXTS, fitting)
+    prompt = summary_prompt(state, TEXTS, fitting)
     assert weigh(prompt.messages) <= limit
     assert problems(prompt.messages) == []
     assert rules.problems(json.loads(encode_body(prompt))) == []
     read_back = SummaryAsk.model_validate(fitting.model_dump(mode="json", exclude_unset=True))
-    again = summarising.summary_prompt(copy.deepcopy(state), TEXTS, read_back)
+    again = summary_prompt(copy.deepcopy(state), TEXTS, read_back)
     assert encode_body(again) == encode_body(prompt)
 
 
 def test_what_fits_is_sent_as_the_next_step_would_send_it() -> None:
     """So that the provider's cache serves the long part: one message more, and nothing else."""
     state = talked(6)
-    prompt = summarising.summary_prompt(state, TEXTS, SummaryAsk(attempt=1, max_words=100))
+    prompt = summary_prompt(state, TEXTS, SummaryAsk(attempt=1, max_words=100))
     assert prompt.messages[:-1] == shown(state)
     next_body = encode_body(Prompt(state.model, shown(state), ()))
     assert encode_body(prompt).startswith(next_body[: next_body.rindex(b"]")])
