@@ -23,7 +23,7 @@ MAX_FILES = 30
 """In the list of changed files, of the newest."""
 NEEDED = 3
 """So many of the headings make a summary; small models leave one out where they have nothing to say."""
-ITEM_BYTES = (8_000, 2_000, 500)
+ITEM_BYTES = (8_000, 4_000, 2_000, 1_000, 500)
 """To which the texts of a conversation that is too long for one request are cut, one after the other."""
 LEFT_OUT_BYTES = 3_000
 """Of the account of what is too old and too much to be shown to the model."""
