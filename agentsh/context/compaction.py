@@ -68,6 +68,31 @@ def undone(state: SessionState, event: Event, fact: CompactionUndone) -> None:
     state.compaction, state.replaced = before.compaction, None
 
 
+def moved_on(state: SessionState) -> None:
+    """Fold that the context was cut: behind a compaction that ends its undo, since both together did not fit.
+
+    So the state holds at most what two contexts hold, however long the log is.
+    """
+    if state.compaction is not None and state.context_from > state.compaction.upto_seq + 1:
+        state.replaced = None
+
+
+def first_needed(state: SessionState) -> int:
+    """Return the first event of the conversation that a request, or the undo of the newest compaction, may show."""
+    now = _first_shown(state.context_from, state.compaction)
+    before = state.replaced
+    return now if before is None else min(now, _first_shown(before.context_from, before.compaction))
+
+
+def first_shown(state: SessionState) -> int:
+    """Return the first event of the conversation that a request shows."""
+    return _first_shown(state.context_from, state.compaction)
+
+
+def _first_shown(context_from: int, compaction: Compacted | None) -> int:
+    return context_from if compaction is None else max(context_from, compaction.upto_seq + 1)
+
+
 def may_compact(state: SessionState, tokens: int, budget_tokens: int) -> bool:
     """Tell whether an automatic compaction may come at `tokens`: not before enough is new since the last one.
 

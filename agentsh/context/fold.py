@@ -16,6 +16,7 @@ from agentsh.context.state import (
     add_spent,
     event_call_seq,
 )  # fmt: skip
+from agentsh.events import compaction as facts
 from agentsh.events import session, tool, turn
 from agentsh.events.event import Event, Opaque
 
@@ -49,20 +50,12 @@ def apply(state: SessionState, event: Event) -> None:
         HANDLERS[event.fact.type](state, event, event.fact)
 
 
-def needed_from(state: SessionState) -> int:
-    """Return the first event whose item of the conversation may be asked for again.
-
-    Whatever can take the start of the context back (the undo of the newest compaction) lowers it here.
-    """
-    return state.context_from
-
-
 def trim(state: SessionState) -> None:
     """Forget what no request can hold any more, so that the state grows with the context and not with the log.
 
     To be called by the handler of every event that moves the start of the context on.
     """
-    state.talk[:] = kept(state.talk, needed_from(state))
+    state.talk[:] = kept(state.talk, compaction.first_needed(state))
 
 
 def _nothing(state: SessionState, event: Event, fact: Any) -> None:
@@ -141,6 +134,7 @@ def _built(state: SessionState, event: Event, fact: turn.ContextBuilt) -> None:
     if fact.cut is not None:
         state.context_from = fact.cut.from_seq
         state.pruned_before = max(state.pruned_before, fact.cut.pruned_before or 0)
+        compaction.moved_on(state)
         trim(state)
     if state.turn is not None:
         state.turn.steps += 1
@@ -154,6 +148,11 @@ def _agent(state: SessionState, event: Event, fact: turn.AgentMessage) -> None:
     state.partial.clear()
     state.talk.append(AgentItem(event.seq, fact))
     add_spent(state, fact.usage, fact.cost_usd)
+
+
+def _compaction(state: SessionState, event: Event, fact: facts.Compaction) -> None:
+    compaction.made(state, event, fact)
+    trim(state)
 
 
 def _todo(state: SessionState, event: Event, fact: turn.TodoChanged) -> None:
@@ -244,7 +243,7 @@ HANDLERS: dict[str, Handler] = {
     "partial_message": _partial,
     "turn_finished": _finished,
     "summary_tried": compaction.tried,
-    "compaction": compaction.made,
+    "compaction": _compaction,
     "compaction_undone": compaction.undone,
     "image_dropped": _nothing,
     "todo_changed": _todo,

@@ -13,6 +13,8 @@ TAIL_SHARE = 0.2
 """Of the request: so much of the newest conversation stays as it is."""
 SHRINK = 0.1
 """A compaction that frees less than this share of the request is not done."""
+FREE_SHARE = 0.4
+"""Of the budget, that must be free after it."""
 SUMMARY_SHARE = 0.1
 """Of the budget, for the summary."""
 MIN_SUMMARY_TOKENS, MAX_SUMMARY_TOKENS = 150, 6_000
@@ -46,7 +48,7 @@ def plan(scale: Scale, marks: Marks) -> Plan | None:
         return None
     first = scale.state.compaction.from_seq if scale.state.compaction is not None else talk[0]
     base = weighed_with(scale, first, start - 1, "")
-    allowed = min(int(before * (1 - SHRINK)), marks.enough_tokens)
+    allowed = min(int(before * (1 - SHRINK)), int(marks.budget_tokens * (1 - FREE_SHARE)), marks.enough_tokens)
     room = allowed - base
     if room < MIN_SUMMARY_TOKENS:
         return None

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from agentsh.base.text import middle_cut
+from agentsh.context.compaction import first_shown
 from agentsh.context.items import encodable
 from agentsh.context.mechanical import mechanical_summary, todo_lines, touched
 from agentsh.context.messages import build, kept, messages_of
@@ -89,10 +90,7 @@ def mechanical(state: SessionState, texts: Texts, upto_seq: int, *, max_bytes: i
 
 def shown_upto(state: SessionState, upto_seq: int) -> list[TalkItem]:
     """Return what the context shows of the conversation up to `upto_seq`."""
-    start = state.context_from
-    if state.compaction is not None:
-        start = max(start, state.compaction.upto_seq + 1)
-    return [item for item in kept(state.talk, start) if item.seq <= upto_seq]
+    return [item for item in kept(state.talk, first_shown(state)) if item.seq <= upto_seq]
 
 
 def _shortened(message: Message, max_bytes: int) -> Message:

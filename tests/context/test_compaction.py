@@ -11,7 +11,7 @@ from agentsh.base.errors import ContextOverflow
 from agentsh.context import compaction, summarising
 from agentsh.context.budget import Scale, count_message, decide, fit
 from agentsh.context.marks import Marks
-from agentsh.context.messages import build, messages_of
+from agentsh.context.messages import build, kept, messages_of
 from agentsh.context.planning import MIN_SUMMARY_TOKENS, plan, weighed_with
 from agentsh.context.request import summary_prompt
 from agentsh.context.state import SessionState
@@ -61,7 +61,7 @@ def a_built(**more: Any) -> ContextBuilt:
 
 
 def talked(turns: int, size: int = 300) -> SessionState:
-    """A session of plain turns: event 1 is the environment, each turn three events."""
+    """A session of plain turns. Event 1 is the environment, each turn three events."""
     state = SessionState()
     add(state, [(EnvironmentChanged(system_prompt="You are a test.", tools="[]", instructions=()), None)])
     reply = {"reasoning": None, "model": "m", "finish": "stop", "usage": None, "cost_usd": None}
@@ -83,16 +83,23 @@ def talked(turns: int, size: int = 300) -> SessionState:
 def test_an_undo_gives_the_very_bytes_back_and_keeps_what_came_since(
     events: list[Event], upto: int, cut: int, pruned: int
 ) -> None:
-    """G131. Whatever was cut or pruned in between is undone with it."""
+    """G131. What was pruned in between is undone with it; a cut that went beyond it ends the undo."""
     state = reopened(events)
     before, start = body(state), shown(state)
     add(state, [(a_compaction(upto), None)])
     seq = state.last_seq
     at_once = copy.deepcopy(state)
+    at_once.talk[:] = kept(at_once.talk, compaction.first_needed(at_once))
+    assert shown(at_once) == shown(state), "what is not needed may be forgotten"
     add(at_once, [(CompactionUndone(compaction=seq), seq)])
     assert body(at_once) == before
     add(state, [(a_built(cut=Cut(from_seq=cut, reason="x", pruned_before=pruned)), None)])
-    add(state, [(UserMessage(text="and then", attachments=()), None), (CompactionUndone(compaction=seq), seq)])
+    add(state, [(UserMessage(text="and then", attachments=()), None)])
+    gone, held = cut > upto + 1, copy.deepcopy(state)
+    add(state, [(CompactionUndone(compaction=seq), seq)])
+    if gone:
+        assert (shown(state), compaction.first_needed(state)) == (shown(held), compaction.first_shown(state))
+        return
     now = shown(state)
     assert (now[: len(start)], [m.text for m in now[len(start) :]]) == (start, ["and then"])
     assert rules.problems(json.loads(body(state))) == []
@@ -268,6 +275,8 @@ def test_forty_compactions_leave_one_summary_and_what_its_undo_needs() -> None:
     assert state.replaced is not None
     assert state.replaced.compaction is not None
     assert state.replaced.compaction.summary == "summary 38"
+    needed = [item.seq for item in state.talk if item.seq >= compaction.first_needed(state)]
+    assert len(needed) == 4, "two turns: one since the newest, one for its undo"
     assert not hasattr(state.replaced.compaction, "replaced")
 
 
