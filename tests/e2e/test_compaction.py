@@ -159,7 +159,7 @@ def test_a_model_that_refuses_is_replaced_by_the_log_and_the_work_goes_on(shell:
 
 
 def test_by_hand_in_a_terminal_interrupted_and_then_done(shell: Shell, serve: Serve) -> None:
-    worker = Worker(hang(), reply(SUMMARY), steps=4)
+    worker = Worker(hang(), reply(SUMMARY, delay_s=1.0), steps=4)
     server = serve(forever(worker))
     configure(shell, "[session]\nbudget_tokens = 20000\n")
     assert shell.run("new", "count to the end", "-p", "--empty", "--mode", "yolo").code == 0
@@ -172,13 +172,18 @@ def test_by_hand_in_a_terminal_interrupted_and_then_done(shell: Shell, serve: Se
         terminal.wait(lambda: "nothing was changed" in terminal.page, 20)
         assert of_type(shell.events(), "compaction") == []
         terminal.type("/compact mind the number\r")
-        terminal.wait(lambda: "compacted " in terminal.page, 20)
+        terminal.wait(lambda: worker.asked == 2, 20)
+        terminal.type("typed meanwhile\r")
+        terminal.wait(lambda: "compacted " in terminal.page and terminal.count("All is done.") == 2, 20)
         assert "compacting the context" not in terminal.page
         terminal.type("/exit\r")
         assert terminal.ended() == 0
         assert terminal.restored
     (fact,) = of_type(shell.events(), "compaction")
     assert (fact["by"], fact["instructions"]) == ("user", "mind the number")
-    assert "mind the number" in server.requests[-1].json["messages"][-1]["content"]
+    assert "mind the number" in server.requests[-2].json["messages"][-1]["content"]
+    last = server.requests[-1].json["messages"]
+    assert "4711" in last[1]["content"]
+    assert last[-1]["content"] == "typed meanwhile", "it waited, and was sent"
     assert server.problems == []
     assert_rebuilt(shell, server)
