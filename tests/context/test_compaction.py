@@ -21,6 +21,7 @@ from agentsh.events.base import Usage
 from agentsh.events.compaction import Compaction, CompactionUndone, SummaryAsk, SummaryTried
 from agentsh.events.event import Event
 from agentsh.events.session import EnvironmentChanged, ModelChanged, Opened
+from agentsh.events.tool import ToolCall, ToolResult
 from agentsh.events.turn import AgentMessage, ContextBuilt, Cut, TurnFinished, UserMessage
 from agentsh.models.chat_body import encode as encode_body
 from agentsh.ports.model import Message, Prompt
@@ -106,7 +107,7 @@ def test_an_undo_gives_the_very_bytes_back_and_keeps_what_came_since(
 
 
 @given(logs(sound=True), st.data())
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=40)
 def test_a_log_with_compactions_cut_anywhere_gives_a_valid_request_within_the_budget(
     events: list[Event], data: st.DataObject
 ) -> None:
@@ -211,6 +212,33 @@ def test_the_newest_turns_stay_as_they_are_and_the_prompt_of_a_turn_that_is_cut_
     add(state, [(a_compaction(planned.upto_seq), None)])
     assert shown(state)[2].text == "one long turn"
     assert shown(state)[3].text.startswith("step 1")
+
+
+def test_an_undo_shows_whole_again_what_was_pruned_since() -> None:
+    state = talked(1)
+    reply = {"reasoning": None, "model": "m", "finish": "stop", "usage": None, "cost_usd": None}
+    add(state, [(UserMessage(text="look", attachments=()), None)])
+    add(state, [(AgentMessage.model_validate({"text": "I look.", **reply}), None)])
+    add(state, [(ToolCall(call="c", name="look", arguments="{}"), state.last_seq)])
+    result = {"call": "c", "status": "ok", "for_model": "o" * 5_000, "for_user": "", "duration_ms": 0}
+    add(state, [(ToolResult.model_validate(result), state.last_seq)])
+    before = body(state)
+    add(state, [(a_compaction(4), None)])
+    seq = state.last_seq
+    add(state, [(a_built(cut=Cut(from_seq=0, reason="x", pruned_before=seq)), None)])
+    assert "o" * 5_000 not in body(state).decode()
+    add(state, [(CompactionUndone(compaction=seq), seq)])
+    assert body(state) == before
+
+
+def test_two_fifths_are_free_whatever_the_marks_say() -> None:
+    """G128: marks can be configured."""
+    state = talked(20)
+    before = Scale(state, TEXTS, COUNTER).total(view_of(state))
+    high = Marks(int(before / 0.95), high=0.9, enough=0.85, low=0.8)
+    planned = plan(Scale(state, TEXTS, COUNTER), high)
+    assert planned is not None
+    assert planned.allowed_tokens <= 0.6 * high.budget_tokens
 
 
 def test_a_short_conversation_is_not_worth_it() -> None:

@@ -144,6 +144,28 @@ async def test_after_an_undo_it_waits_until_there_is_more() -> None:
         assert model.asked
 
 
+async def test_not_so_soon_after_another_the_context_is_cut_instead() -> None:
+    rig, model = await talking([GOOD], turns=3)
+    async with rig.session:
+        just_now = {"from_seq": 1, "upto_seq": 2, "summary": "x", "by": "auto", "made": "model"}
+        await rig.journal.record(
+            Compaction.model_validate({**just_now, "tokens_after": int(0.79 * BUDGET), "budget": BUDGET})
+        )
+        while not any(f.cut for f in rig.facts(ContextBuilt)):
+            await rig.session.submit("question " + "q" * 300)
+        assert (len(rig.facts(Compaction)), model.asked) == (1, [])
+
+
+async def test_it_is_durable_before_anybody_sees_it() -> None:
+    rig, _ = await talking([GOOD], turns=4)
+    async with rig.session:
+        synced: list[tuple[int, int]] = []
+        rig.log.before_sync = lambda: synced.append((rig.log.last_seq, len(rig.facts(Compaction))))
+        assert await rig.session.compact() == "done"
+        seq = next(e.seq for e in rig.screen.events if isinstance(e.fact, Compaction))
+        assert (seq, 0) in synced
+
+
 async def test_wishes_are_recorded_and_sent() -> None:
     rig, model = await talking([GOOD], turns=4)
     async with rig.session:
