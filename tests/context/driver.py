@@ -1,21 +1,25 @@
 """A random session, as the engine would write it: real decisions, real bytes, crashes and resumes in between."""
 
+import json
 import random
 from hashlib import sha256
 from typing import Any
 
 from agentsh.app.texts import BlobTexts
 from agentsh.base.errors import ContextOverflow
-from agentsh.context.budget import Prepared, fit
+from agentsh.context.budget import Prepared, Scale, count_message, fit
 from agentsh.context.fold import apply
 from agentsh.context.marks import Marks
+from agentsh.context.planning import plan, weighed_with
 from agentsh.context.rendered import RenderCache
 from agentsh.context.repairs import repairs
-from agentsh.context.request import prompt_of, tools_of
+from agentsh.context.request import prompt_of, summary_prompt, tools_of
 from agentsh.context.state import SessionState
+from agentsh.context.summarising import ask_that_fits, mechanical
 from agentsh.context.surroundings import Surroundings, capped, changes, entries
 from agentsh.events.base import NO_USAGE, Fact
 from agentsh.events.codec import decode, encode
+from agentsh.events.compaction import Compaction, CompactionUndone, SummaryAsk
 from agentsh.events.event import Event
 from agentsh.events.session import EnvironmentChanged, ModelChanged, Note, Opened, SessionInit, WorkspaceOrigin
 from agentsh.events.tool import PartialOutput, ToolCall, ToolResult, ToolStarted
@@ -25,6 +29,7 @@ from agentsh.log.spill import spill
 from agentsh.models.chat_body import encode as encode_body
 from agentsh.ports.tokens import ByteEstimate
 from agentsh.stores.memory import MemoryBlobs
+from agentsh.testing import server_rules as rules
 
 TS = "2026-11-29T16:20:00.000000Z"
 TOOLS = '[{"name":"look","description":"look","parameters":{"type":"object","properties":{}}}]'
@@ -67,7 +72,7 @@ class Driver:
         self.events: list[Event] = []
         self.bodies: dict[int, bytes] = {}
         self.kinds: dict[int, str] = {}
-        self.overflows = 0
+        self.overflows = self.compactions = 0
         self.sizes: tuple[int, ...] = MILD_SIZES if mild else SIZES
         self.outputs: tuple[int, ...] = MILD_OUTPUTS if mild else SIZES
         self.arguments: tuple[str, ...] = MILD_ARGUMENTS if mild else ARGUMENTS
@@ -125,6 +130,43 @@ class Driver:
             self.add(ModelChanged(model=self.random.choice("mn"), request={"wire": "chat", "options": {"top_p": 1}}))
         elif dice < 0.45:
             self.add(Note(text="a note"))
+        elif dice < 0.65:
+            self.compact()
+        elif dice < 0.72 and self.state.compaction is not None:
+            self.add(CompactionUndone(compaction=self.state.compaction.seq))
+
+    def compact(self) -> None:
+        """Ask for a summary, and compact with an account from the log, where it is worth it."""
+        tools = tools_of(self.state, self.texts)
+        fixed = self.counter.count(tools)
+        scale = Scale(self.state, self.texts, self.counter, fixed_tokens=fixed, cache=self.cache)
+        planned = plan(scale, Marks(self.budget))
+        if planned is None:
+            return
+        ask = ask_that_fits(
+            self.state, self.texts, lambda ms: fixed + sum(count_message(m, self.counter) for m in ms),
+            SummaryAsk(attempt=1, max_words=100), self.budget - planned.summary_tokens,
+        )  # fmt: skip
+        if ask is not None:
+            prompt = summary_prompt(self.state, self.texts, ask)
+            body = encode_body(prompt)
+            tokens = fixed + sum(count_message(m, self.counter) for m in prompt.messages)
+            assert rules.problems(json.loads(body)) == []
+            assert count_body(json.loads(body)) + fixed <= self.budget
+            self.add(
+                ContextBuilt(
+                    request_sha256=sha256(body).hexdigest(), bytes=len(body), estimator=self.counter.name,
+                    tokens=tokens, budget=self.budget, cut=None, rules=1, summary=ask,
+                ),
+                self.state.last_seq,
+            )  # fmt: skip
+        if self.random.random() < 0.2:
+            return  # it died here
+        text = mechanical(self.state, self.texts, planned.upto_seq, max_bytes=planned.summary_tokens * 3)
+        if weighed_with(scale, planned.from_seq, planned.upto_seq, text) <= planned.allowed_tokens:
+            members = {"from_seq": planned.from_seq, "upto_seq": planned.upto_seq, "summary": text, "by": "auto"}
+            self.add(Compaction.model_validate(members))
+            self.compactions += 1
 
     def resume(self) -> None:
         """Another process, perhaps with another budget; it begins with an empty cache."""

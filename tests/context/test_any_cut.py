@@ -45,6 +45,10 @@ def cut_everywhere(seed: int, found: Counter[str]) -> None:
         found[fitted.kind] += 1
 
 
+def test_the_sessions_are_compacted_too() -> None:
+    assert sum(Driver(seed).write(8).compactions for seed in range(25)) > 8
+
+
 def test_any_cut_of_sixty_sessions() -> None:
     found: Counter[str] = Counter()
     for seed in range(60):
@@ -87,12 +91,16 @@ def test_the_start_of_a_request_never_changes_unless_an_event_says_so(seed: int)
     for event in driver.events:
         fact = event.fact
         if isinstance(fact, ContextBuilt):
+            if fact.summary is not None:
+                continue
             body = driver.bodies[event.seq]
             if before is not None and fact.cut is None:
                 assert body.startswith(before.removesuffix(b"]}")), f"event {event.seq}"
             broken += fact.cut is not None
             before = body
-        elif fact.type == "model_changed" or (fact.type == "environment_changed" and "tools" in str(fact)):
+        elif fact.type in ("model_changed", "compaction", "compaction_undone") or (
+            fact.type == "environment_changed" and "tools" in str(fact)
+        ):
             before = None  # the model, or what it is offered, stands in front
     assert broken <= len(driver.bodies)
 
@@ -118,7 +126,7 @@ def test_a_manifest_names_every_event_and_adds_up_to_the_request(seed: int) -> N
     driver = Driver(seed).write(6)
     state = SessionState()
     for n, event in enumerate(driver.events):
-        if isinstance(event.fact, ContextBuilt):
+        if isinstance(event.fact, ContextBuilt) and event.fact.summary is None:
             again = rebuild(state, event.fact, driver.texts)
             assert state.environment is not None
             found = manifest(

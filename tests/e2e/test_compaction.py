@@ -67,7 +67,7 @@ class Worker:
 
 def past(shell: Shell) -> tuple[list[Event], BlobTexts]:
     home = Home(shell.home, trusted=True)
-    store = event_store(home, durability="none")
+    store = event_store(home)
     return [decode(record) for record in store.read(shell.ids[-1])], BlobTexts(blob_store(home))
 
 
