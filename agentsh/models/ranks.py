@@ -1,7 +1,7 @@
 """Builds tiktoken's encodings from the rank files that ship with agentsh; asks no network, ever.
 
 `tiktoken.get_encoding` fetches its ranks at run time and raises without a network, so it is never called. Where the
-files come from is in `ranks/SOURCE.md`. Patterns, special tokens and which model has which encoding are facts of
+files come from is in `data/SOURCES.md`. Patterns, special tokens and which model has which encoding are facts of
 tiktoken 0.14.0: `tiktoken_ext/openai_public.py` and `tiktoken/model.py`, https://github.com/openai/tiktoken.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     import tiktoken
 
-PLACE = Path(__file__).parent / "ranks"
+PLACE = Path(__file__).parent / "data"
 
 EncodingName = Literal["o200k_base", "cl100k_base"]
 
