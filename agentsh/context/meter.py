@@ -36,9 +36,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request on its way. counted: the part of its tokens that the provider had reported; raw: the rest, estimated.
+    """A request on its way.
 
-    fresh: its conversation is not the one of the request before with something added.
+    counted: the part of its tokens that the provider had reported. raw: the rest as estimated; 0 where that teaches
+    nothing.
     """
 
     seq: int
@@ -46,7 +47,6 @@ class Asked:
     counted: int
     raw: int
     estimator: str
-    fresh: bool
 
 
 @dataclass(slots=True)
@@ -81,11 +81,11 @@ class Meter:
 
     def built(self, seq: int, fact: ContextBuilt) -> None:
         """A request is about to be sent."""
-        fresh = fact.cut is not None
-        if fresh:
-            self.marks.clear()
         raw = max(fact.tokens - fact.counted, 0) if fact.raw is None else fact.raw
-        self.asked = Asked(seq, fact.tokens, fact.counted, raw, fact.estimator, fresh)
+        if fact.cut is not None:
+            self.marks.clear()
+            raw = 0  # what is left of known parts was shared out: no estimate to learn from
+        self.asked = Asked(seq, fact.tokens, fact.counted, raw, fact.estimator)
 
     def replied(self, usage: Usage | None, built_seq: int | None) -> None:
         """The reply to the request at `built_seq` is there."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from agentsh.context.marks import HIGH_WATER, LOW_WATER, Marks
-from agentsh.events.model import WindowLearned
+from agentsh.events.model import REFUSAL, WindowLearned
 from agentsh.ports.window import Window
 
 DEFAULT = Window(128_000, "default")
@@ -81,9 +81,6 @@ class Room:
         if window.tokens - reserve < LEAST_BUDGET:
             return f"a window of {window.tokens:,} tokens less {reserve:,} for the reply leaves too little to work"
         return None
-
-
-REFUSAL = "refusal"
 
 
 def _window(learned: WindowLearned) -> Window:

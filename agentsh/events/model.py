@@ -5,6 +5,9 @@ from typing import Literal
 from agentsh.events.base import Fact
 
 
+REFUSAL = "refusal"
+
+
 class WindowLearned(Fact):
     """How many tokens `model` takes. source: `model list`, or `refusal` where a request was too long for it.
 

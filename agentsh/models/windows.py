@@ -51,7 +51,7 @@ def in_list(answer: Any, model: str) -> Window | None:
     """Return what the answer of `/models`, `/api/v0/models` or `/api/ps` says of `model`, or None."""
     if not isinstance(answer, dict):
         return None
-    cards = next((answer[key] for key in ("data", "models") if isinstance(answer.get(key), list)), [])
+    cards: list[Any] = next((answer[key] for key in ("data", "models") if isinstance(answer.get(key), list)), [])
     for card in cards:
         if isinstance(card, dict) and model in (card.get("id"), card.get("name"), card.get("model")):
             found = of_card(card)
