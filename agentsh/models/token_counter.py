@@ -4,7 +4,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from agentsh.models.ranks import EncodingName, encoding_of, load_encoding
-from agentsh.ports.tokens import PieceEstimate, TokenCounter
+from agentsh.ports.tokens import PieceEstimate, TokenCounter, by_samples
 
 if TYPE_CHECKING:
     import tiktoken
@@ -13,9 +13,6 @@ CHUNK_CHARS = 4_000
 """Counted at once. A run without breaks takes more than linear time, and a million blanks make tiktoken 0.14 panic."""
 BREAK_CHARS = 200
 """How far back from its end a chunk looks for a blank to end at; a cut inside a word costs a token at most."""
-MAX_COUNTED_CHARS = 400_000
-"""Longer texts are sampled: they pass every budget, and nobody waits for their exact number."""
-SAMPLES = MAX_COUNTED_CHARS // CHUNK_CHARS
 
 
 class TiktokenCounter:
@@ -26,16 +23,11 @@ class TiktokenCounter:
         self.name = encoding.name.removesuffix("_base")
 
     def count(self, text: str) -> int:
-        """Return the tokens of `text`; of more than MAX_COUNTED_CHARS characters, the number that samples give."""
-        if len(text) <= MAX_COUNTED_CHARS:
-            return sum(self._tokens(chunk) for chunk in chunks(text))
-        step = (len(text) - CHUNK_CHARS) / (SAMPLES - 1)
-        samples = [text[round(n * step) : round(n * step) + CHUNK_CHARS] for n in range(SAMPLES)]
-        counted = sum(self._tokens(sample) for sample in samples)
-        return -(-counted * len(text) // sum(map(len, samples)))
+        """Return the tokens of `text`; of a very long one, what samples say (`by_samples`)."""
+        return by_samples(text, self._whole)
 
-    def _tokens(self, chunk: str) -> int:
-        return len(self._encoding.encode_ordinary(chunk))
+    def _whole(self, text: str) -> int:
+        return sum(len(self._encoding.encode_ordinary(chunk)) for chunk in chunks(text))
 
 
 def chunks(text: str) -> list[str]:
@@ -54,42 +46,60 @@ def chunks(text: str) -> list[str]:
     return found
 
 
-class BackgroundCounters:
-    """The counter for one model: the estimate until `load` has been asked for and has finished in its thread.
+class ModelCounter:
+    """The counter of a session: the estimate until the ranks of its model were asked for, are there, and are adopted.
 
-    failure: why the ranks could not be loaded, or None; the estimate serves on.
+    failure: why ranks could not be loaded, or None; the estimate serves on.
     """
 
-    def __init__(self, model: str) -> None:
-        self._wanted = encoding_of(model)
-        self._counter: TokenCounter = PieceEstimate()
-        self._thread: threading.Thread | None = None
+    def __init__(self) -> None:
+        self._estimate = PieceEstimate()
+        self._now: TokenCounter = self._estimate
+        self._loaded: dict[EncodingName, TiktokenCounter] = {}
+        self._threads: dict[EncodingName, threading.Thread] = {}
         self.failure: str | None = None
 
     @property
-    def now(self) -> TokenCounter:
-        """The best counter that there is at this moment."""
-        return self._counter
+    def name(self) -> str:
+        """The name of what counts now."""
+        return self._now.name
 
-    def load(self) -> None:
-        """Begin to load the model's ranks (0.2 s, 75 MB); does nothing the second time, or where there are none."""
-        if self._wanted is None or self._thread is not None:
-            return
-        self._thread = threading.Thread(target=self._load, args=(self._wanted,), name="load-ranks", daemon=True)
-        self._thread.start()
+    def count(self, text: str) -> int:
+        """Return the tokens of `text`, counted or estimated."""
+        return self._now.count(text)
+
+    def adopt(self, model: str) -> None:
+        """Count for `model` from here on, with its ranks where they are loaded."""
+        encoding = encoding_of(model)
+        self._now = self._estimate if encoding is None else self._loaded.get(encoding, self._estimate)
+
+    def load(self, model: str) -> bool:
+        """Begin to load the ranks of `model` (0.2 s, 75 MB); return whether they are to come, or wait to be adopted."""
+        encoding = encoding_of(model)
+        if encoding is None or (encoding in self._threads and not self._coming(encoding)):
+            return False
+        if encoding not in self._threads:
+            thread = threading.Thread(target=self._load, args=(encoding,), name="load-ranks", daemon=True)
+            self._threads[encoding] = thread
+            thread.start()
+        return True
 
     def wait(self, timeout_s: float) -> None:
         """Block for at most `timeout_s` seconds until what `load` began has finished."""
-        if self._thread is not None:
-            self._thread.join(timeout_s)
+        for thread in list(self._threads.values()):
+            thread.join(timeout_s)
 
-    def _load(self, name: EncodingName) -> None:
+    def _coming(self, encoding: EncodingName) -> bool:
+        there = self._loaded.get(encoding)
+        return self._threads[encoding].is_alive() or (there is not None and there is not self._now)
+
+    def _load(self, encoding: EncodingName) -> None:
         try:
-            counter = TiktokenCounter(shared(name))
+            counter = TiktokenCounter(shared(encoding))
         except (OSError, ValueError, ImportError) as error:
             self.failure = str(error)
         else:
-            self._counter = counter  # one assignment: the other threads see the old one or the new one
+            self._loaded[encoding] = counter  # one assignment: other threads see it whole or not yet
 
 
 _LOADED: dict[EncodingName, "tiktoken.Encoding"] = {}

@@ -1,7 +1,8 @@
 """The port to token counters, and the estimates that need no ranks."""
 
 import re
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 
 class TokenCounter(Protocol):
@@ -17,21 +18,43 @@ class TokenCounter(Protocol):
         ...
 
 
-class Counters(Protocol):
-    """Where the counter of the moment comes from: an estimate at first, something exact once that was loaded."""
+@runtime_checkable
+class Improves(Protocol):
+    """A counter that estimates at first and can become exact. It changes only in `adopt`, never between two counts."""
 
-    @property
-    def now(self) -> TokenCounter:
-        """The best counter that there is at this moment. Never waits."""
+    def adopt(self, model: str) -> None:
+        """Count for `model` from here on, with the best that is loaded by now. Never waits."""
         ...
 
-    def load(self) -> None:
-        """Begin to load the exact one in the background, where there is one. Returns at once; may be repeated."""
+    def load(self, model: str) -> bool:
+        """Begin to load what is exact for `model`, in the background; return whether something is to come."""
         ...
 
     def wait(self, timeout_s: float) -> None:
         """Block for at most `timeout_s` seconds until what `load` began has finished."""
         ...
+
+
+def is_estimate(counter: TokenCounter) -> bool:
+    """Tell whether a counter estimates."""
+    return counter.name.startswith("~")
+
+
+def by_samples(text: str, count: Callable[[str], int]) -> int:
+    """Return what `count` says of `text`; of a very long one, what it says of SAMPLES evenly spread pieces of it.
+
+    Nobody waits for the exact number of a text that passes every budget.
+    """
+    if len(text) <= MAX_COUNTED_CHARS:
+        return count(text)
+    step = (len(text) - SAMPLE_CHARS) / (SAMPLES - 1)
+    samples = [text[round(n * step) : round(n * step) + SAMPLE_CHARS] for n in range(SAMPLES)]
+    return -(-sum(map(count, samples)) * len(text) // (SAMPLES * SAMPLE_CHARS))
+
+
+MAX_COUNTED_CHARS = 400_000
+SAMPLES = 100
+SAMPLE_CHARS = MAX_COUNTED_CHARS // SAMPLES
 
 
 class PieceEstimate:
@@ -46,6 +69,9 @@ class PieceEstimate:
 
     def count(self, text: str) -> int:
         """Return the estimate. About 20 MB/s."""
+        return by_samples(text, self._pieces)
+
+    def _pieces(self, text: str) -> int:
         count = len(_PIECES.findall(text)) + sum(len(run) // 8 for run in _RUNS.findall(text))
         return count if text.isascii() else count + len(_TWICE.findall(text))
 
@@ -70,16 +96,3 @@ class ByteEstimate:
     def count(self, text: str) -> int:
         """Return the estimate, rounded up."""
         return -(-len(text.encode("utf-8", "surrogatepass")) // 3)
-
-
-class FixedCounters:
-    """Counters that have nothing to load."""
-
-    def __init__(self, counter: TokenCounter) -> None:
-        self.now = counter
-
-    def load(self) -> None:
-        """There is nothing."""
-
-    def wait(self, timeout_s: float) -> None:
-        """There is nothing to wait for."""
