@@ -223,6 +223,8 @@ def _result(state: SessionState, event: Event, fact: tool.ToolResult) -> None:
 
 
 def _window(state: SessionState, event: Event, fact: model.WindowLearned) -> None:
+    if fact.request_tokens is not None:
+        state.meter.refused(fact.request_tokens, event.cause)
     before = state.windows.get(fact.model)
     # A list that names more than was refused is not believed: requests go through a provider that takes less.
     if before is None or before.source != model.REFUSAL or fact.window <= before.window:

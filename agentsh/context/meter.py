@@ -1,8 +1,8 @@
-"""What the provider has counted of this session, folded from its log, so that nothing is counted twice. Pure.
+"""What is known of the tokens of this session's requests, folded from its log, so that nothing is counted twice. Pure.
 
-Each reply reports the tokens of the whole request before it. So the tokens of what two requests differ by are known,
-to the token and for any tokeniser, and only what was not sent yet is estimated. What was reported for estimated parts
-then corrects later estimates.
+Each reply reports the tokens of the whole request before it. So the tokens by which two requests differ are known, to
+the token and for any tokeniser, and only what was not sent yet is estimated. Where nothing was reported, what
+`context_built` recorded serves. What was reported for estimated parts corrects later estimates.
 """
 
 from dataclasses import dataclass, field
@@ -22,24 +22,25 @@ FORGET_AT = 60_000
 """Estimated tokens of evidence, above which it is halved: newer replies tell more about the next."""
 LOWER_MARGIN = 1.05
 """A correction downwards stays above what was reported by this factor."""
-MOST = 4.0
-LEAST = 0.5
+MOST, LEAST = 4.0, 0.5
+"""Of a correction."""
+MAX_ESTIMATORS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The request at event `seq` had so many tokens, by the provider's count; it held all items before `seq`."""
+    """The context had so many tokens at event `seq`, with all items before it. reported: by the provider."""
 
     seq: int
     tokens: int
+    reported: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A request on its way.
 
-    counted: the part of its tokens that the provider had reported. raw: the rest as estimated; 0 where that teaches
-    nothing.
+    counted: the part of its tokens that was known before. raw: the rest as estimated; 0 where that teaches nothing.
     """
 
     seq: int
@@ -53,21 +54,17 @@ class Asked:
 class Meter:
     """See the module.
 
-    marks: of the context as it is now, oldest first; empty after a change that is not an addition.
+    marks: of the context as it is now, oldest first, growing; empty where nothing is known of it.
     evidence: by estimator: tokens estimated, and tokens that the provider reported for the same text.
-    newest: what the provider reported of the newest request that it reported on, and after which event it was built.
+    newest: what the provider reported of the newest request that it reported on. replaced: the marks before the
+    newest compaction, for its undo.
     """
 
     marks: list[Mark] = field(default_factory=list)
     asked: Asked | None = None
     evidence: dict[str, tuple[int, int]] = field(default_factory=dict)
     newest: Usage | None = None
-    newest_seq: int = 0
-
-    @property
-    def known(self) -> Mark | None:
-        """Return the newest mark: what it holds is not counted again."""
-        return self.marks[-1] if self.marks else None
+    replaced: list[Mark] = field(default_factory=list)
 
     def correction(self, estimator: str) -> float:
         """Return what an estimate is multiplied by. 1 without evidence; below 1 only with much of it."""
@@ -82,35 +79,61 @@ class Meter:
     def built(self, seq: int, fact: ContextBuilt) -> None:
         """A request is about to be sent."""
         raw = max(fact.tokens - fact.counted, 0) if fact.raw is None else fact.raw
+        if fact.cut is not None or (self.marks and not self.marks[-1].reported):
+            raw = 0  # what was known was shared out or estimated itself: nothing to hold a report against
         if fact.cut is not None:
             self.marks.clear()
-            raw = 0  # what is left of known parts was shared out: no estimate to learn from
         self.asked = Asked(seq, fact.tokens, fact.counted, raw, fact.estimator)
+        self._mark(Mark(seq, fact.tokens, reported=False))
 
     def replied(self, usage: Usage | None, built_seq: int | None) -> None:
         """The reply to the request at `built_seq` is there."""
         asked, self.asked = self.asked, None
         if usage is None or asked is None or asked.seq != built_seq or usage.prompt <= 0:
             return
-        self.newest, self.newest_seq = usage, asked.seq
-        if not BELIEVED[0] * asked.tokens <= usage.prompt <= BELIEVED[1] * max(asked.tokens, 1):
-            self.marks.clear()
-            return
-        self._learn(asked, usage.prompt)
-        if self.marks and usage.prompt < self.marks[-1].tokens:  # counted otherwise than before: begin anew
-            self.marks.clear()
-        self.marks.append(Mark(asked.seq, usage.prompt))
-        if len(self.marks) > MAX_MARKS:
-            del self.marks[-2:0:-2]
+        self.newest = usage
+        if BELIEVED[0] * asked.tokens <= usage.prompt <= BELIEVED[1] * max(asked.tokens, 1):
+            self._learn(asked, usage.prompt)
+            self._report(asked.seq, usage.prompt)
+
+    def refused(self, tokens: int, built_seq: int | None) -> None:
+        """The provider refused the request at `built_seq`, and said or showed that it has so many tokens."""
+        if self.asked is not None and self.asked.seq == built_seq:
+            self._report(self.asked.seq, tokens)
+
+    def compacted(self, seq: int, tokens_after: int | None) -> None:
+        """A summary stands for a part of the context from event `seq` on."""
+        self.replaced, self.marks = self.marks, []
+        if tokens_after:
+            self._mark(Mark(seq, tokens_after, reported=False))
+
+    def restored(self) -> None:
+        """The newest compaction was taken back: what came after it was not counted with what came before."""
+        self.marks, self.replaced = self.replaced, []
 
     def changed(self) -> None:
-        """The context is another than the one that was counted: a compaction, a rewind, other tools."""
-        self.marks.clear()
+        """The context is another than the one that was counted."""
+        self.marks, self.replaced = [], []
 
     def another_model(self) -> None:
         """Another tokeniser counts from here on."""
-        self.marks.clear()
+        self.changed()
         self.evidence.clear()
+
+    def _report(self, seq: int, tokens: int) -> None:
+        """Put a reported mark in the place of the estimated ones since the last reported."""
+        while self.marks and not self.marks[-1].reported:
+            self.marks.pop()
+        self._mark(Mark(seq, tokens, reported=True))
+
+    def _mark(self, mark: Mark) -> None:
+        if mark.tokens <= 0:
+            return
+        if self.marks and (mark.tokens < self.marks[-1].tokens or mark.seq <= self.marks[-1].seq):
+            self.marks.clear()  # counted otherwise than before: begin anew
+        self.marks.append(mark)
+        if len(self.marks) > MAX_MARKS:
+            del self.marks[-2:0:-2]
 
     def _learn(self, asked: Asked, prompt: int) -> None:
         reported = prompt - asked.counted
@@ -118,6 +141,8 @@ class Meter:
         # is taken only where it says that estimates are too low.
         if asked.raw <= 0 or reported < 0 or (asked.counted == 0 and reported < asked.raw):
             return
+        if asked.estimator not in self.evidence and len(self.evidence) >= MAX_ESTIMATORS:
+            self.evidence.clear()
         estimated, before = self.evidence.get(asked.estimator, (0, 0))
         estimated, reported = estimated + asked.raw, before + reported
         if estimated > FORGET_AT:

@@ -1,10 +1,10 @@
-"""What the parts of a request weigh in tokens: as the provider counted them, where it did, else as estimated. Pure.
+"""What the parts of a request weigh in tokens: as is known of them, else as estimated. Pure.
 
-The provider reports whole requests. What lay between two of them is shared out to its blocks by their size, so that
-the parts of the context as it is add up to what was reported, to the token.
+What is known (context/meter.py) is of whole requests. What lay between two of them is shared out to its blocks by
+their size, so that the parts of the context as it is add up to what is known, to the token.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -16,13 +16,15 @@ from agentsh.events.base import Usage
 
 MESSAGE_BYTES = 12
 """Of the frame of a message, in the size by which a known number is shared out."""
+TOKEN_BYTES = 4
+"""Of the schemas of tools, likewise."""
 
 Count = Callable[[Block], int]
 
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """The tokens of a request. counted: of these the provider's own. raw: of the rest, before its correction."""
+    """The tokens of a request. counted: how many of them were known. raw: the estimate of the rest, uncorrected."""
 
     blocks: tuple[int, ...]
     fixed: int
@@ -48,13 +50,14 @@ class _Stretch:
 
 
 class Weights:
-    """Weighs blocks for one state. now: the blocks that the newest decision shows. fixed: the text of the tools.
+    """Weighs blocks for one state. now: the blocks that the newest decision shows.
 
-    count: what the counter says of a block. estimator: its name.
+    fixed_tokens: the estimate of what stands beside the messages (tools). count: what the counter says of a block.
+    estimator: its name.
     """
 
     def __init__(
-        self, state: SessionState, now: Sequence[Block], fixed: str, fixed_tokens: int, count: Count, estimator: str
+        self, state: SessionState, now: Sequence[Block], fixed_tokens: int, count: Count, estimator: str
     ) -> None:
         self._meter: Meter = state.meter
         self._seqs = [mark.seq for mark in self._meter.marks]
@@ -62,9 +65,8 @@ class Weights:
         self._factor = self._meter.correction(estimator)
         self._fixed_tokens = fixed_tokens
         self._replies = _new_replies(state, self._seqs[-1]) if self._seqs else {}
-        self._now = {id(block): n for n, block in enumerate(now)}
-        self._blocks = tuple(now)  # keeps the ids of `_now` alive
-        self._stretches = self._stretched(now, len(fixed.encode("utf-8", "surrogatepass")))
+        self._now = {_name(block): n for n, block in enumerate(now)}
+        self._stretches = self._stretched(now, fixed_tokens * TOKEN_BYTES)
         self._shares = [_shared(s) for s in self._stretches]
 
     def weigh(self, blocks: Sequence[Block]) -> Weighed:
@@ -103,21 +105,21 @@ class Weights:
 
     def _place(self, block: Block) -> int | None:
         """Return the number of the stretch that a block lies in; None where no request has held it yet."""
-        place = 0 if block.kind in ("system", "summary") else bisect_right(self._seqs, block.seq)
+        place = bisect_left(self._seqs, block.seq)  # a summary is in the mark of its own compaction
         return place if place < len(self._seqs) else None
 
     def _known(self, block: Block) -> int | None:
         place = self._place(block)
         if place is None:
             return None
-        shared = self._shares[place].get(self._now.get(id(block), -2))
+        shared = self._shares[place].get(self._now.get(_name(block), -2))
         if shared is not None:
             return shared
         stretch = self._stretches[place]  # a block as it might be: pruned, or without its neighbours
         return ceil(size_of(block) * stretch.tokens / stretch.size) if stretch.size else self._count(block)
 
     def _new(self, block: Block) -> tuple[int, int]:
-        """Return what the provider said of a block that was not sent yet, and the estimate of the rest."""
+        """Return what the provider said of a block that no request has held yet, and the estimate of the rest."""
         estimated = self._count(block)
         usage = self._replies.get(block.seq) if block.kind == "reply" else None
         if usage is None or not estimated:
@@ -127,6 +129,10 @@ class Weights:
         own = round(estimated * _own_share(block))
         said = max(usage.completion - usage.reasoning, 0)
         return (said, estimated - own) if said <= own else (0, estimated)
+
+
+def _name(block: Block) -> tuple[str, int, bool]:
+    return block.kind, block.seq, block.pruned
 
 
 def size_of(block: Block) -> int:
