@@ -20,6 +20,7 @@ from agentsh.context.marks import HIGH_WATER, LOW_WATER
 from agentsh.context.room import LEAST_BUDGET
 from agentsh.log.reserve import MIN_FREE_BYTES
 from agentsh.log.roll import SEGMENT_BYTES
+from agentsh.ports.window import Window
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 DEFAULT_MODEL = "gpt-5"
@@ -195,7 +196,10 @@ def _merge(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
 
 
 class Choice(BaseModel):
-    """A model that was chosen: what the log records of it, and how to reach it."""
+    """A model that was chosen: what the log records of it, and how to reach it.
+
+    listed: its window, as the server that was just found says.
+    """
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
@@ -208,6 +212,7 @@ class Choice(BaseModel):
     options: dict[str, Any]
     context_window: int | None
     reserve_tokens: int | None = None
+    listed: Window | None = None
     price: PriceSettings | None
 
     @property

@@ -1,4 +1,4 @@
-"""What is known of the tokens of this session's requests, folded from its log, so that nothing is counted twice. Pure.
+"""What is known of the tokens of a session's requests, folded from its log, so that nothing is counted twice. Pure.
 
 Each reply reports the tokens of the whole request before it. So the tokens by which two requests differ are known, to
 the token and for any tokeniser, and only what was not sent yet is estimated. Where nothing was reported, what
@@ -13,7 +13,7 @@ from agentsh.events.turn import ContextBuilt
 MAX_MARKS = 256
 """Kept of one context; beyond it every second one goes: two stretches become one of the same sum."""
 BELIEVED = (0.2, 5.0)
-"""A report outside these shares of what was estimated counts as wrong: some servers report only what is not cached."""
+"""A report outside these shares of what was estimated counts as wrong: some servers leave out what is cached."""
 ENOUGH_HIGHER = 200
 """Estimated tokens behind a correction upwards, which is on the safe side."""
 ENOUGH_LOWER = 4_000

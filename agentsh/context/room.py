@@ -63,9 +63,9 @@ class Room:
             left = min(left, self.budget_tokens)
         return max(left, LEAST_BUDGET)
 
-    def marks(self, learned: WindowLearned | None = None) -> Marks:
-        """Return how full a request may get."""
-        return Marks(self.budget(learned), high=self.high, enough=(self.high + self.low) / 2, low=self.low)
+    def shares(self, budget_tokens: int) -> Marks:
+        """Return how full a request may get under a budget."""
+        return Marks(budget_tokens, high=self.high, enough=(self.high + self.low) / 2, low=self.low)
 
     def impossible(self) -> str | None:
         """Return in one line why these settings cannot be, or None. What was learned later is not looked at."""

@@ -4,7 +4,6 @@ from typing import Literal
 
 from agentsh.events.base import Fact
 
-
 REFUSAL = "refusal"
 
 

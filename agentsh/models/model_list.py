@@ -1,4 +1,4 @@
-"""Asks a server for its list of models, to learn how much one of them takes; in the background, never to be waited for."""
+"""Asks a server for its list of models, to learn how much one of them takes. Nobody waits for it."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any

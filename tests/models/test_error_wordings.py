@@ -143,13 +143,20 @@ async def test_wordings_of_a_context_overflow(status: int, body: dict[str, Any])
     ],
 )
 async def test_numbers_of_a_context_overflow(message: str, limit: int | None, asked: int | None) -> None:
-    found = translate(_status_error(400, {"error": {"message": message, "code": "context_length_exceeded"}}), ENDPOINT)
+    found = translate(
+        _status_error(400, {"error": {"message": message, "code": "context_length_exceeded"}}), ENDPOINT
+    )
     assert isinstance(found, ContextOverflow)
     assert (found.limit_tokens, found.request_tokens) == (limit, asked)
 
 
 async def test_members_of_an_overflow_win_over_its_words() -> None:
-    body = {"message": "too long: 999 tokens", "type": "exceed_context_size_error", "n_ctx": 512, "n_prompt_tokens": 700}
+    body = {
+        "message": "too long: 999 tokens",
+        "type": "exceed_context_size_error",
+        "n_ctx": 512,
+        "n_prompt_tokens": 700,
+    }
     found = translate(_status_error(400, {"error": body}), ENDPOINT)
     assert isinstance(found, ContextOverflow)
     assert (found.limit_tokens, found.request_tokens) == (512, 700)
