@@ -14,25 +14,29 @@ if TYPE_CHECKING:
 
 LIMIT_S = 5.0
 """Seconds for all questions together."""
-OWN_LISTS = ("/api/v0/models", "/api/ps")
-"""What LM Studio and Ollama say of themselves; their OpenAI-compatible lists name no windows."""
+OWN_LISTS = {"organization_owner": "/api/v0/models", "library": "/api/ps"}
+"""By what LM Studio and Ollama call the owner of models: where they tell windows, which their compatible lists do not."""
 
 
 async def ask(client: "openai.AsyncOpenAI", endpoint: Endpoint, model: str) -> Window | None:
     """Return what the server says of `model`, or None where it says nothing. Never raises but for a cancellation."""
-    paths = ["/models"]
-    if is_loopback(endpoint.base_url):
-        parts = urlsplit(endpoint.base_url)
-        paths += [f"{parts.scheme}://{parts.netloc}{path}" for path in OWN_LISTS]
     try:
         async with asyncio.timeout(LIMIT_S):
-            for path in paths:
-                found = in_list(await _get(client, path), model)
-                if found is not None:
-                    return found
+            listed = await _get(client, "/models")
+            own = _own_list(listed) if is_loopback(endpoint.base_url) else None
+            found = in_list(listed, model)
+            if found is not None or own is None:
+                return found
+            parts = urlsplit(endpoint.base_url)
+            return in_list(await _get(client, f"{parts.scheme}://{parts.netloc}{own}"), model)
     except TimeoutError:
         return None
-    return None
+
+
+def _own_list(listed: Any) -> str | None:
+    cards = listed.get("data") if isinstance(listed, dict) else None
+    owners = [card.get("owned_by") for card in cards or () if isinstance(card, dict)]
+    return next((OWN_LISTS[owner] for owner in owners if owner in OWN_LISTS), None)
 
 
 async def _get(client: "openai.AsyncOpenAI", path: str) -> Any:

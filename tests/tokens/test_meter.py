@@ -14,25 +14,7 @@ from agentsh.events.session import EnvironmentChanged, ModelChanged
 from agentsh.events.turn import ContextBuilt
 from tests.tokens.conversation import FIXED, Conversation, Counting, bytes_by
 
-WORDS = [
-    "the",
-    "file",
-    "holds",
-    "one",
-    "hundred",
-    "lines",
-    "of",
-    "plain",
-    "words",
-    "that",
-    "say",
-    "nothing",
-    "of",
-    "any",
-    "use",
-    "to",
-    "anybody",
-]
+WORDS = ("the", "file", "holds", "a", "hundred", "lines", "of", "plain", "words", "that", "say", "nothing", "useful")
 
 
 def prose(seed: int, words: int = 120) -> str:
@@ -187,7 +169,7 @@ class TestChanges:
         assert all(f.tokens <= 2_600 for f in c.sent)
         at = c.sent.index(cuts[-1])
         assert c.sent[at].counted > 0.5 * c.sent[at].tokens, "what is left was shared out, not estimated"
-        c.step("ok")
+        c.step("ok", completion=1)
         assert [m.reported for m in c.state.meter.marks][-1:] == [True]
         made, said = c.prepare(), c.state.meter.newest
         assert said is not None
