@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LIMIT_S = 5.0
 """Seconds for all questions together."""
 OWN_LISTS = {"organization_owner": "/api/v0/models", "library": "/api/ps"}
-"""By what LM Studio and Ollama call the owner of models: where they tell windows, which their compatible lists do not."""
+"""By what LM Studio and Ollama call the owner of models: there they name windows. Their compatible lists do not."""
 
 
 async def ask(client: "openai.AsyncOpenAI", endpoint: Endpoint, model: str) -> Window | None:

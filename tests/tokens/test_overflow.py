@@ -24,10 +24,10 @@ def too_long(limit: int | None = None, asked: int | None = None) -> PlainReply:
     return error(400, words, code="context_length_exceeded", type="invalid_request_error")
 
 
-async def grown(desk: Desk, running: Any, turns: int = 6) -> None:
+async def grown(desk: Desk, running: Any, turns: int = 6, said: str = FILLER) -> None:
     for n in range(turns):
         desk.server.extend(reply(ANSWER))
-        assert (await running.session.submit(f"{n}: {FILLER}")).reason == "done"
+        assert (await running.session.submit(f"{n}: {said}")).reason == "done"
 
 
 @pytest.mark.parametrize(("limit", "asked"), [(4_000, 9_000), (4_000, None), (None, None)])
@@ -76,7 +76,7 @@ async def test_the_second_refusal_ends_the_turn_with_ways_on(tmp_path: Path) -> 
     with ScriptedServer() as server:
         desk = Desk(tmp_path, server)
         async with desk.new() as running:
-            await grown(desk, running, turns=4)
+            await grown(desk, running, turns=12, said=FILLER[:900])
             server.extend(too_long(8_000, 9_000), too_long(8_000, 8_100))
             outcome = await running.session.submit("And now?")
             assert outcome.reason == "error"
@@ -87,7 +87,7 @@ async def test_the_second_refusal_ends_the_turn_with_ways_on(tmp_path: Path) -> 
             assert "\n" not in str(outcome.error)
             server.extend(reply("I am back."))
             assert (await running.session.submit("And now?")).reason == "done", "the session goes on"
-    assert len([r for r in server.requests if r.method == "POST"]) == 4 + 2 + 1
+    assert len([r for r in server.requests if r.method == "POST"]) == 12 + 2 + 1
 
 
 async def test_where_nothing_can_be_left_out_it_is_said(tmp_path: Path) -> None:
