@@ -33,7 +33,6 @@ class ResumeOptions:
     last: bool
     directory: Path | None
     read_only: bool
-    budget_tokens: int | None
 
 
 def run(options: ResumeOptions) -> int:
@@ -93,7 +92,7 @@ def _go_on(options: ResumeOptions, homes: "Homes", place: Place, directory: Path
             pick = await for_resume(settings, os.environ, state, options.run.model)
             if pick.note:
                 print(f"agentsh: {pick.note}", file=sys.stderr)
-            return Plan(place.home, settings, pick.choice, stage.screens, stage.limits, options.budget_tokens)
+            return Plan(place.home, settings, pick.choice, stage.screens, stage.limits, options.run.budget_tokens)
 
         try:
             return await resume_session(
