@@ -96,7 +96,8 @@ class Scale:
         self._texts = texts
         self._counter = counter
         self._weights = weights
-        self._weighed: dict[View, tuple[tuple[Block, ...], Weighed]] = {}
+        self._blocks: dict[View, tuple[Block, ...]] = {}
+        self._weighed: dict[View, Weighed] = {}
 
     def with_state(self, state: SessionState) -> "Scale":
         """Return a scale for what the state of this one might become; what is known of this one holds there too."""
@@ -111,8 +112,7 @@ class Scale:
 
     def weigh(self, view: View) -> tuple[tuple[Block, ...], tuple[int, ...]]:
         """Return the blocks of a view, and the tokens of each."""
-        whole = self.whole(view)
-        return self._weighed[view][0], whole.blocks
+        return self._shown(view), self.whole(view).blocks
 
     def total(self, view: View) -> int:
         """Return the tokens of the whole request."""
@@ -121,15 +121,19 @@ class Scale:
     def whole(self, view: View) -> Weighed:
         """Return all that is known and estimated of a view."""
         if view not in self._weighed:
-            blocks = build(self.state, self._texts, view, self._cache)
-            self._weighed[view] = blocks, self._known().weigh(blocks)
-        return self._weighed[view][1]
+            self._weighed[view] = self._known().weigh(self._shown(view))
+        return self._weighed[view]
 
     def _known(self) -> Weights:
         if self._weights is None:
-            now = build(self.state, self._texts, view_of(self.state), self._cache)
+            now = self._shown(view_of(self.state))
             self._weights = Weights(self.state, now, self._fixed, self._count, self._counter.name)
         return self._weights
+
+    def _shown(self, view: View) -> tuple[Block, ...]:
+        if view not in self._blocks:
+            self._blocks[view] = build(self.state, self._texts, view, self._cache)
+        return self._blocks[view]
 
     def _count(self, block: Block) -> int:
         return self._cache.tokens(block, self._counter.name, self._uncached)

@@ -1,12 +1,7 @@
 """Counting: whatever a text holds, in bounded time, exact where ranks are there, on the safe side where not."""
 
-import base64
-import hashlib
-import json
-import random
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,33 +9,14 @@ from hypothesis import strategies as st
 
 from agentsh.models.token_counter import CHUNK_CHARS, ModelCounter, TiktokenCounter, chunks, shared
 from agentsh.ports.tokens import MAX_COUNTED_CHARS, ByteEstimate, Improves, PieceEstimate, is_estimate
+from tests.tokens.corpus import CORPUS
 
-ROOT = Path(__file__).parents[2]
-RANDOM = random.Random(7)
 O200K = TiktokenCounter(shared("o200k_base"))
 PIECES = PieceEstimate()
 
 
 def real(text: str) -> int:
     return len(shared("o200k_base").encode_ordinary(text))
-
-
-CORPUS = {
-    "code": "".join(p.read_text() for p in sorted((ROOT / "agentsh" / "context").glob("*.py"))),
-    "markdown": (ROOT / "docs" / "log-format.md").read_text(),
-    "a log": (ROOT / "tests" / "golden" / "format1-sample.jsonl").read_text(errors="replace"),
-    "json": json.dumps([{"id": n, "name": f"item {n}", "ok": n % 2 == 0, "at": n * 1.5} for n in range(300)]),
-    "hashes": "\n".join(hashlib.sha256(str(n).encode()).hexdigest() + f"  file{n}.txt" for n in range(100)),
-    "numbers": "\n".join(",".join(f"{RANDOM.random() * 1000:.4f}" for _ in range(8)) for _ in range(100)),
-    "base64": base64.b64encode(RANDOM.randbytes(9_000)).decode(),
-    "listing": "\n".join(f"-rw-r--r-- 1 root root {n * 977} Nov 30 03:{n % 60:02} module_{n}.py" for n in range(200)),
-    "chinese": "人工智能是计算机科学的一个分支，它企图了解智能的实质。我们修正了三个错误，请再运行一次测试。" * 9,
-    "japanese": "この関数は、与えられたリストの要素を昇順に並べ替えて返します。テストをもう一度実行してください。"
-    * 9,
-    "korean": "이 함수는 주어진 목록의 요소를 오름차순으로 정렬하여 반환합니다. 테스트를 다시 실행해 주세요." * 9,
-    "russian": "Эта функция сортирует элементы списка и возвращает новый. Запустите тесты ещё раз." * 9,
-    "pictures": "🎉🚀✅❌🔥 done 👍🏽 " * 60,
-}
 
 
 @pytest.mark.parametrize("kind", CORPUS)
