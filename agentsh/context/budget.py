@@ -219,7 +219,7 @@ def decide(scale: Scale, marks: Marks, *, can_compact: bool = False) -> Decision
     raise ContextOverflow(
         f"the newest message needs about {least:,} tokens with the tools and instructions before it; the budget is "
         f"{marks.budget_tokens:,}",
-        hint="shorten the message or AGENTS.md, raise the budget (--budget N, budget_tokens), or take a larger model (/model)",
+        hint="shorten the message or AGENTS.md, raise the budget (--budget N), or take a larger model (/model NAME)",
     )
 
 

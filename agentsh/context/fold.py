@@ -175,6 +175,7 @@ def _call(state: SessionState, event: Event, fact: tool.ToolCall) -> None:
         state.talk.append(asker)
     call = CallState(event.seq, asker.seq, fact.call, fact.name, fact.arguments)
     asker.calls.append(call)
+    state.meter.grown(asker.seq)
     state.calls[event.seq] = call
 
 
@@ -219,6 +220,7 @@ def _result(state: SessionState, event: Event, fact: tool.ToolResult) -> None:
     if call_seq is not None:
         call = state.calls.pop(call_seq)
         call.result = fact
+        state.meter.grown(call.agent_seq)
         call.output.clear()
 
 

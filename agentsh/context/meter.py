@@ -111,6 +111,11 @@ class Meter:
         """The newest compaction was taken back: what came after it was not counted with what came before."""
         self.marks, self.replaced = self.replaced, []
 
+    def grown(self, seq: int) -> None:
+        """The item at event `seq` became more. Where it was counted already (damaged logs), that holds no more."""
+        if self.marks and seq < self.marks[-1].seq:
+            self.changed()
+
     def changed(self) -> None:
         """The context is another than the one that was counted."""
         self.marks, self.replaced = [], []

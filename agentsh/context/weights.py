@@ -66,15 +66,17 @@ class Weights:
         self._fixed_tokens = fixed_tokens
         self._replies = _new_replies(state, self._seqs[-1]) if self._seqs else {}
         self._now = {_name(block): n for n, block in enumerate(now)}
+        self._soft = [not mark.reported for mark in self._meter.marks]
         self._stretches = self._stretched(now, fixed_tokens * TOKEN_BYTES)
         self._shares = [_shared(s) for s in self._stretches]
 
     def weigh(self, blocks: Sequence[Block]) -> Weighed:
         """Return the tokens of a request with these blocks, of the conversation as it is or as it might be."""
-        known = bool(self._stretches)
+        whole = self._now.keys() <= {_name(block) for block in blocks}
+        known = bool(self._stretches) and (whole or not self._soft[0])
         tokens, counted, raw = [], 0, 0
         for block in blocks:
-            share = self._known(block)
+            share = self._known(block, whole=whole)
             if share is not None:
                 tokens.append(share)
                 counted += share
@@ -108,9 +110,13 @@ class Weights:
         place = bisect_left(self._seqs, block.seq)  # a summary is in the mark of its own compaction
         return place if place < len(self._seqs) else None
 
-    def _known(self, block: Block) -> int | None:
+    def _known(self, block: Block, *, whole: bool) -> int | None:
+        """Return the known tokens of a block, or None.
+
+        What was recorded of a whole by an estimate is of use as a whole: its parts are estimated better one by one.
+        """
         place = self._place(block)
-        if place is None:
+        if place is None or (self._soft[place] and not whole):
             return None
         shared = self._shares[place].get(self._now.get(_name(block), -2))
         if shared is not None:
@@ -164,12 +170,18 @@ def _closed_gaps(stretches: list[_Stretch]) -> None:
 
 
 def _shared(stretch: _Stretch) -> dict[int, int]:
-    """Return the tokens of each part: whole numbers that add up to those of the stretch."""
-    shares, size, given, seen = {}, stretch.size, 0, 0
-    for place, part in stretch.parts:
-        seen += part
-        upto = stretch.tokens * seen // size if size else 0
-        shares[place] = upto - given
+    """Return the tokens of each part, by its place."""
+    shares = shared_out(stretch.tokens, [size for _, size in stretch.parts])
+    return {place: share for (place, _), share in zip(stretch.parts, shares, strict=True)}
+
+
+def shared_out(total: int, sizes: Sequence[int]) -> list[int]:
+    """Return `total` in whole parts in proportion to `sizes`; they add up to it, where any size is above 0."""
+    whole, given, seen, shares = sum(sizes), 0, 0, []
+    for size in sizes:
+        seen += size
+        upto = total * seen // whole if whole else 0
+        shares.append(upto - given)
         given = upto
     return shares
 

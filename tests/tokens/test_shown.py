@@ -81,7 +81,7 @@ def test_a_budget_that_the_tools_fill_is_refused_before_anything_is_kept(shell: 
     shell.base_url = "http://127.0.0.1:9/v1"
     done = shell.run("new", "-p", "hi", "--from", ".", "--budget", "2000")
     assert done.code == 2
-    assert "a budget of 2,000 tokens is too small: system prompt and tools take about" in done.err
+    assert "a budget of 2,000 tokens is too small for this session: what each request starts with" in done.err
     assert shell.ids == []
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentsh.app.rooms import check_start, room_of
+from agentsh.app.rooms import room_of
 from agentsh.app.settings import Settings, choose_model
 from agentsh.base.errors import UsageProblem
 from agentsh.context.room import DEFAULT, Room
@@ -150,12 +150,6 @@ class TestRoom:
         assert words in refused.value.message
         assert "\n" not in str(refused.value)
         assert refused.value.exit_code == 2
-
-    def test_a_budget_that_its_start_fills_is_refused(self) -> None:
-        room = Room(budget_tokens=2_000)
-        check_start(room, 1_500)
-        with pytest.raises(UsageProblem, match="a budget of 2,000 tokens is too small"):
-            check_start(room, 1_600)
 
 
 async def test_a_local_server_is_known_by_its_list_before_the_first_request() -> None:
