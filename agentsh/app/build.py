@@ -18,6 +18,7 @@ from agentsh.app.grants import ProjectGrants, project_of
 from agentsh.app.outbox import with_uploads
 from agentsh.app.past import Past
 from agentsh.app.paths import Home, user_home
+from agentsh.app.rooms import room_of
 from agentsh.app.settings import OFFLINE, Choice, Settings
 from agentsh.app.stores import blob_store, event_store
 from agentsh.app.surroundings import Looker
@@ -45,11 +46,11 @@ from agentsh.events.session import EnvironmentChanged, Mode, SessionInit, Worksp
 from agentsh.log.lease import LOCK_NAME
 from agentsh.log.segment import OPEN_NAME
 from agentsh.log.store import BlobStore, EventStore, Opened, OpenLog
+from agentsh.models.token_counter import ModelCounter
 from agentsh.ports.approver import Approver
 from agentsh.ports.hook import Hook
 from agentsh.ports.model import Endpoint, Model
 from agentsh.ports.renderer import Renderer
-from agentsh.ports.tokens import ByteEstimate
 from agentsh.ports.tool import Tool
 from agentsh.ports.workspace import Workspace
 
@@ -143,6 +144,7 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
         init = _birth(session, plan.choice, provisioned, cwd, mode)
         with blobs.writing():  # `gc` waits until the event that names them is written
             environment = assembled.environment(init.workspace)
+            assembled.check_budget(SessionState(environment=environment))
             await begin(journal, init, environment)
         await assembled.session.announce("session_opened", {"resumed": False})
     except BaseException:
@@ -319,9 +321,10 @@ class _Assembly:
         )
         runner = ToolRunner(self.journal, offered, self.workspace, gate, hooks, texts, clock)
         model = make_model(plan.choice, clock)
-        step = ModelStep(self.journal, model, texts, ByteEstimate(), _step_settings(plan, plan.choice), clock)
+        counter = ModelCounter()
+        step = ModelStep(self.journal, model, texts, counter, _step_settings(plan, plan.choice), clock)
         self._step = step
-        compactor = Compactor(self.journal, step, texts, ByteEstimate())
+        compactor = Compactor(self.journal, step, texts, counter)
         turn = Turn(self.journal, step, compactor, runner, plan.limits or _limits(plan.settings), clock)
 
         def choose(name: str) -> Chosen:
@@ -371,15 +374,13 @@ def _limits(settings: Settings) -> Limits:
 
 
 def _step_settings(plan: Plan, choice: Choice) -> StepSettings:
-    budget = plan.budget_tokens or plan.settings.session.budget_tokens
-    if choice.context_window is not None and plan.budget_tokens is None:
-        budget = min(budget, choice.context_window)
-    price = None
+    room, price = room_of(plan.settings, choice, plan.budget_tokens), None
     if choice.price is not None:
         cached = choice.price.prompt if choice.price.cached is None else choice.price.cached
         price = Price(choice.price.prompt, cached, choice.price.completion)
     compacts = plan.settings.session.compact == "auto"
-    return StepSettings(budget, price, compacts=compacts, summarises=choice.wire not in OFFLINE)
+    summarises = choice.wire not in OFFLINE
+    return StepSettings(room.budget(), price, compacts=compacts, summarises=summarises, room=room)
 
 
 def _project(cwd: Path) -> str | None:

@@ -130,7 +130,8 @@ async def _found_again(settings: Settings, model: str, was: str, usual: Ports) -
 
 def _at(settings: Settings, server: LocalServer, model: str) -> Choice:
     """Return a model of a server that was found; keys of the environment are not for it."""
-    return choose_model(settings, {"OPENAI_BASE_URL": server.base_url}, model)
+    choice = choose_model(settings, {"OPENAI_BASE_URL": server.base_url}, model)
+    return choice.model_copy(update={"listed": server.windows.get(model)})
 
 
 def _with_key(settings: Settings, choice: Choice) -> Choice:

@@ -22,7 +22,7 @@ from agentsh.events.turn import ContextBuilt
 from agentsh.log.record import Record
 from agentsh.ports.model import Endpoint, Model, Prompt
 from agentsh.ports.texts import Texts
-from agentsh.ports.tokens import ByteEstimate, TokenCounter
+from agentsh.ports.tokens import ByteEstimate, PieceEstimate, TokenCounter
 
 
 class Check(NamedTuple):
@@ -150,7 +150,7 @@ class Contexts:
 
 def counter_of(estimator: str) -> TokenCounter:
     """Return a counter for a manifest: the one that was used, where this version has it, else the estimate."""
-    return ByteEstimate()
+    return ByteEstimate() if estimator == ByteEstimate.name else PieceEstimate()
 
 
 def manifest_of(sent: Sent, texts: Texts) -> Manifest:
@@ -164,4 +164,5 @@ def manifest_of(sent: Sent, texts: Texts) -> Manifest:
         prompt=texts.text(environment.system_prompt) if environment else "",
         tools=tools_of(sent.state, texts),
         counter=counter_of(sent.built.estimator),
+        tokens=sent.built.tokens,
     )

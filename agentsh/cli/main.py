@@ -58,6 +58,7 @@ MaxSteps = Annotated[
     int | None, typer.Option("--max-steps", "--max-turns", min=1, help="Model calls at most for one prompt.")
 ]
 MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0.0, help="US dollars at most for one prompt.")]
+Budget = Annotated[int | None, typer.Option("--budget", min=2000, help="Tokens at most for a request.")]
 
 
 def _version(value: bool) -> None:
@@ -93,11 +94,12 @@ def new(
     json: Json = False,
     max_steps: MaxSteps = None,
     max_cost: MaxCost = None,
+    budget: Budget = None,
 ) -> None:
     """Start a session in a workspace of its own."""
     from agentsh.cli import new as command
 
-    run = RunOptions(prompt, model, mode.value if mode else None, print_, json, max_steps, max_cost)
+    run = RunOptions(prompt, model, mode.value if mode else None, print_, json, max_steps, max_cost, budget)
     options = command.NewOptions(run, from_, empty, in_place, name, tuple(tag or ()))
     raise typer.Exit(guarded(lambda: command.run(options)))
 
@@ -113,7 +115,7 @@ def resume(
     mode: Mode = None,
     directory: Annotated[Path | None, typer.Option("--dir", help="Where the workspace is now.")] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Show it, change nothing.")] = False,
-    budget: Annotated[int | None, typer.Option("--budget", min=2000, help="Tokens at most for a request.")] = None,
+    budget: Budget = None,
     print_: Print = False,
     json: Json = False,
     max_steps: MaxSteps = None,
@@ -122,8 +124,8 @@ def resume(
     """Go on with a session."""
     from agentsh.cli import resume as command
 
-    run = RunOptions(prompt, model, mode.value if mode else None, print_, json, max_steps, max_cost)
-    options = command.ResumeOptions(run, session, last, directory, read_only, budget)
+    run = RunOptions(prompt, model, mode.value if mode else None, print_, json, max_steps, max_cost, budget)
+    options = command.ResumeOptions(run, session, last, directory, read_only)
     raise typer.Exit(guarded(lambda: command.run(options)))
 
 

@@ -15,6 +15,7 @@ from agentsh.context.messages import build, messages_of
 from agentsh.context.rendered import RenderCache
 from agentsh.context.state import AgentItem, SessionState, UserItem
 from agentsh.context.view import Block, View, view_of
+from agentsh.context.weights import Weighed, Weights
 from agentsh.events.turn import Cut
 from agentsh.ports.model import Message
 from agentsh.ports.texts import Texts
@@ -42,7 +43,7 @@ class Prepared:
     """A request that fits: its blocks in order with the tokens of each, by the counter that was used.
 
     tokens: the whole, with fixed_tokens for what stands beside the messages (tools). cut: to be recorded by
-    context_built where the view is another than before. kind: what was decided.
+    context_built where the view is another than before. kind: what was decided. counted, raw: see `Weighed`.
     """
 
     blocks: tuple[Block, ...]
@@ -52,6 +53,8 @@ class Prepared:
     view: View
     kind: Kind
     cut: Cut | None
+    counted: int = 0
+    raw: int = 0
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -71,10 +74,10 @@ def count_message(message: Message, counter: TokenCounter) -> int:
 
 
 class Scale:
-    """Weighs what a view of a state would cost.
+    """Weighs what a view of a state would cost: by what is known of earlier requests, else by the counter.
 
-    fixed_tokens: what tool schemas take beside the messages. cache: of the session, so that what was rendered and
-    counted for earlier requests is not again.
+    fixed_tokens: the counter's of what stands beside the messages (tools). cache: of the session, so that what was
+    rendered and counted for earlier requests is not again. weights: of the state that this one might become of.
     """
 
     def __init__(
@@ -85,31 +88,57 @@ class Scale:
         *,
         fixed_tokens: int = 0,
         cache: RenderCache | None = None,
+        weights: Weights | None = None,
     ) -> None:
         self.state = state
         self._cache = cache or RenderCache()
-        self.fixed_tokens = fixed_tokens
+        self._fixed = fixed_tokens
         self._texts = texts
         self._counter = counter
-        self._weighed: dict[View, tuple[tuple[Block, ...], tuple[int, ...]]] = {}
+        self._weights = weights
+        self._blocks: dict[View, tuple[Block, ...]] = {}
+        self._weighed: dict[View, Weighed] = {}
 
     def with_state(self, state: SessionState) -> "Scale":
-        """Return a scale like this one for another state."""
-        return Scale(state, self._texts, self._counter, fixed_tokens=self.fixed_tokens, cache=self._cache)
+        """Return a scale for what the state of this one might become; what is known of this one holds there too."""
+        return Scale(
+            state, self._texts, self._counter, fixed_tokens=self._fixed, cache=self._cache, weights=self._known()
+        )
+
+    @property
+    def fixed_tokens(self) -> int:
+        """Return the tokens of what stands beside the messages."""
+        return self.whole(view_of(self.state)).fixed
 
     def weigh(self, view: View) -> tuple[tuple[Block, ...], tuple[int, ...]]:
         """Return the blocks of a view, and the tokens of each."""
-        if view not in self._weighed:
-            blocks = build(self.state, self._texts, view, self._cache)
-            name, cache = self._counter.name, self._cache
-            self._weighed[view] = blocks, tuple(cache.tokens(b, name, self._count) for b in blocks)
-        return self._weighed[view]
+        return self._shown(view), self.whole(view).blocks
 
     def total(self, view: View) -> int:
         """Return the tokens of the whole request."""
-        return sum(self.weigh(view)[1]) + self.fixed_tokens
+        return self.whole(view).total
+
+    def whole(self, view: View) -> Weighed:
+        """Return all that is known and estimated of a view."""
+        if view not in self._weighed:
+            self._weighed[view] = self._known().weigh(self._shown(view))
+        return self._weighed[view]
+
+    def _known(self) -> Weights:
+        if self._weights is None:
+            now = self._shown(view_of(self.state))
+            self._weights = Weights(self.state, now, self._fixed, self._count, self._counter.name)
+        return self._weights
+
+    def _shown(self, view: View) -> tuple[Block, ...]:
+        if view not in self._blocks:
+            self._blocks[view] = build(self.state, self._texts, view, self._cache)
+        return self._blocks[view]
 
     def _count(self, block: Block) -> int:
+        return self._cache.tokens(block, self._counter.name, self._uncached)
+
+    def _uncached(self, block: Block) -> int:
         return sum(count_message(m, self._counter) for m in block.messages)
 
 
@@ -144,13 +173,16 @@ def floor_tokens(state: SessionState, texts: Texts, counter: TokenCounter, *, fi
 def prepared(scale: Scale, decision: Decision) -> Prepared:
     """Return the request of a decision."""
     view, before = decision.view, view_of(scale.state)
-    blocks, tokens = scale.weigh(view)
+    blocks, _ = scale.weigh(view)
+    whole = scale.whole(view)
     cut = None
     if view != before:
         cut = Cut(from_seq=view.from_seq, reason=decision.reason)
         if view.pruned_before > before.pruned_before:
             cut = Cut(from_seq=view.from_seq, reason=decision.reason, pruned_before=view.pruned_before)
-    return Prepared(blocks, tokens, sum(tokens) + scale.fixed_tokens, scale.fixed_tokens, view, decision.kind, cut)
+    return Prepared(
+        blocks, whole.blocks, whole.total, whole.fixed, view, decision.kind, cut, whole.counted, whole.raw
+    )
 
 
 def decide(scale: Scale, marks: Marks, *, can_compact: bool = False) -> Decision:
@@ -187,7 +219,7 @@ def decide(scale: Scale, marks: Marks, *, can_compact: bool = False) -> Decision
     raise ContextOverflow(
         f"the newest message needs about {least:,} tokens with the tools and instructions before it; the budget is "
         f"{marks.budget_tokens:,}",
-        hint="shorten the message or AGENTS.md, or raise the budget (--budget N, budget_tokens)",
+        hint="shorten the message or AGENTS.md, raise the budget (--budget N), or take a larger model (/model NAME)",
     )
 
 

@@ -44,6 +44,7 @@ def made(state: SessionState, event: Event, fact: Compaction) -> None:
         compacting.failed = 0
     compacting.reference_tokens, compacting.budget = fact.tokens_after or 0, fact.budget or 0
     compacting.undone = False
+    state.meter.compacted(event.seq, fact.tokens_after)
     add_spent(state, fact.usage, fact.cost_usd)
     state.replaced = Replaced(state.context_from, state.pruned_before, state.compaction)
     state.compaction = Compacted(
@@ -64,6 +65,7 @@ def undone(state: SessionState, event: Event, fact: CompactionUndone) -> None:
     if current is None or before is None or current.seq != fact.compaction:
         return
     state.compacting.reference_tokens, state.compacting.undone = current.tokens_before, True
+    state.meter.restored()
     state.context_from, state.pruned_before = before.context_from, before.pruned_before
     state.compaction, state.replaced = before.compaction, None
 

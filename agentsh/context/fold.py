@@ -17,7 +17,7 @@ from agentsh.context.state import (
     event_call_seq,
 )  # fmt: skip
 from agentsh.events import compaction as facts
-from agentsh.events import session, tool, turn
+from agentsh.events import model, session, tool, turn
 from agentsh.events.event import Event, Opaque
 
 LOST_REPLY = turn.AgentMessage(
@@ -70,9 +70,12 @@ def _session_init(state: SessionState, event: Event, fact: session.SessionInit) 
 
 def _environment(state: SessionState, event: Event, fact: session.EnvironmentChanged) -> None:
     if fact.changes and state.environment is not None:
+        if fact.tools != state.environment.tools:
+            state.meter.changed()
         state.changes += [Told(event.seq, change.what, change.text) for change in fact.changes]
         state.environment = state.environment.model_copy(update={"tools": fact.tools})
     else:
+        state.meter.changed()
         state.environment, state.changes = fact, []
     state.surroundings = fact
     if fact.request is not None:
@@ -89,9 +92,12 @@ def _mode(state: SessionState, event: Event, fact: session.ModeChanged) -> None:
 
 
 def _model(state: SessionState, event: Event, fact: session.ModelChanged) -> None:
+    state.meter.another_model()
     state.model = fact.model
     state.compacting.failed = 0  # another model may do better
     if fact.request is not None:
+        if fact.request.get("host") != (state.request or {}).get("host"):
+            state.windows.clear()  # a name means nothing at another host
         state.request = fact.request
 
 
@@ -131,6 +137,7 @@ def _built(state: SessionState, event: Event, fact: turn.ContextBuilt) -> None:
     if fact.summary is not None:
         compaction.asked(state, event)
         return
+    state.meter.built(event.seq, fact)
     if fact.cut is not None:
         state.context_from = fact.cut.from_seq
         state.pruned_before = max(state.pruned_before, fact.cut.pruned_before or 0)
@@ -146,6 +153,7 @@ def _partial(state: SessionState, event: Event, fact: turn.PartialMessage) -> No
 
 def _agent(state: SessionState, event: Event, fact: turn.AgentMessage) -> None:
     state.partial.clear()
+    state.meter.replied(fact.usage, event.cause)
     state.talk.append(AgentItem(event.seq, fact))
     add_spent(state, fact.usage, fact.cost_usd)
 
@@ -167,6 +175,7 @@ def _call(state: SessionState, event: Event, fact: tool.ToolCall) -> None:
         state.talk.append(asker)
     call = CallState(event.seq, asker.seq, fact.call, fact.name, fact.arguments)
     asker.calls.append(call)
+    state.meter.grown(asker.seq)
     state.calls[event.seq] = call
 
 
@@ -212,7 +221,17 @@ def _result(state: SessionState, event: Event, fact: tool.ToolResult) -> None:
     if call_seq is not None:
         call = state.calls.pop(call_seq)
         call.result = fact
+        state.meter.grown(call.agent_seq)
         call.output.clear()
+
+
+def _window(state: SessionState, event: Event, fact: model.WindowLearned) -> None:
+    if fact.request_tokens is not None:
+        state.meter.refused(fact.request_tokens, event.cause)
+    before = state.windows.get(fact.model)
+    # A list that names more than was refused is not believed: requests go through a provider that takes less.
+    if before is None or before.source != model.REFUSAL or fact.window <= before.window:
+        state.windows[fact.model] = fact
 
 
 def _finished(state: SessionState, event: Event, fact: turn.TurnFinished) -> None:
@@ -257,5 +276,6 @@ HANDLERS: dict[str, Handler] = {
     "partial_output": _output,
     "hook_answered": _nothing,
     "job_changed": _nothing,
+    "window_learned": _window,
 }
 """One handler for each type; a test holds the table against the vocabulary."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from agentsh.base.text import one_line
@@ -10,6 +10,7 @@ from agentsh.context.budget import MESSAGE_TOKENS, count_message
 from agentsh.context.items import is_stub
 from agentsh.context.state import AgentItem, SessionState
 from agentsh.context.view import Block, View
+from agentsh.context.weights import shared_out
 from agentsh.events.base import BlobRef, Text
 from agentsh.events.compaction import Compaction
 from agentsh.events.event import Event, Opaque
@@ -57,18 +58,24 @@ class Manifest:
 
 def manifest(
     events: Sequence[Event], state: SessionState, view: View, blocks: Sequence[Block], *, prompt: str, tools: str,
-    counter: TokenCounter,
+    counter: TokenCounter, tokens: int | None = None,
 ) -> Manifest:  # fmt: skip
     """Return the manifest of a request.
 
     events: all before it. state: what they fold to. view, blocks: as sent. prompt: the system prompt without the
-    instructions. tools: the JSON list.
+    instructions. tools: the JSON list. tokens: of the whole, as recorded or known; the parts are made to add up to
+    it, each in its proportion by `counter`.
     """
     teller = _Teller(events, state, view, blocks, counter)
     whole = sum(count_message(m, counter) for b in blocks if b.kind == "system" for m in b.messages)
     instructions = whole - counter.count(prompt) - MESSAGE_TOKENS if whole else 0
     parts = {"system": whole - instructions, "instructions": instructions, "tools": counter.count(tools)}
     rows = [teller.row(event, parts) for event in events]
+    if tokens is not None:
+        shares = shared_out(tokens, [row.tokens for row in rows])
+        rows = [replace(row, tokens=share) for row, share in zip(rows, shares, strict=True)]
+        start = sum(row.tokens for row in rows if row.type == "environment_changed")
+        parts = dict(zip(parts, shared_out(start, list(parts.values())), strict=True))
     return Manifest(tuple(_with_gaps(rows, events)), teller.titles, parts)
 
 

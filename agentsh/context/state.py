@@ -6,8 +6,10 @@ Owned by the journal, which alone applies events to it; everybody else only read
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentsh.context.meter import Meter
 from agentsh.events.base import NO_USAGE, JsonValue, Text, Usage
 from agentsh.events.event import Event
+from agentsh.events.model import WindowLearned
 from agentsh.events.session import EnvironmentChanged, Mode, WorkspaceOrigin
 from agentsh.events.tool import Effect, ToolResult
 from agentsh.events.turn import AgentMessage, PartialMessage, TextQueued, UserMessage
@@ -136,6 +138,7 @@ class SessionState:
     told since. request: the wire, its options, the profile and the host of the requests from here on.
     pruned_before: results of calls below this seq are shown to the model as stubs. compaction: the one that holds.
     replaced: for the undo of it. todo: the newest list.
+    meter: what the provider has counted. windows: how much each model takes, as far as that was learned.
     """
 
     id: str = ""
@@ -169,6 +172,8 @@ class SessionState:
     compacting: Compacting = field(default_factory=Compacting)
     todo: tuple[JsonValue, ...] = ()
     totals: Totals = field(default_factory=Totals)
+    meter: Meter = field(default_factory=Meter)
+    windows: dict[str, WindowLearned] = field(default_factory=dict)
 
     @property
     def open_calls(self) -> list[CallState]:

@@ -64,6 +64,7 @@ class Compactor:
         Raises:
             LogError: the log cannot be written.
         """
+        await self._step.make_sure()
         scale, settings = self._step.scale(), self._step.settings
         marks = compaction.patient(self._journal.state, settings.marks)
         try:

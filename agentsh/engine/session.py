@@ -99,6 +99,11 @@ class Session:
         return not self._idle.is_set()
 
     @property
+    def budget_tokens(self) -> int:
+        """How many tokens the next request may have."""
+        return self._parts.step.settings.budget_tokens
+
+    @property
     def unasked(self) -> int:
         """How many calls were denied because nobody could be asked."""
         return self._parts.gate.unasked
@@ -221,6 +226,7 @@ class Session:
             raise UsageProblem("the model can be changed when the turn has ended")
         chosen = self._parts.choose(name)
         await self.record_model(chosen.name, chosen.request)
+        await self._parts.step.close()
         self._parts.step.use(chosen.model, chosen.settings)
         old, self._model = self._model, chosen.model
         await old.close()
@@ -254,4 +260,5 @@ class Session:
             stack.push_async_callback(self._model.close)
             if self._parts.upkeep is not None:
                 stack.push_async_callback(self._parts.upkeep.close)
+            stack.push_async_callback(self._parts.step.close)
             await self._journal.settled()

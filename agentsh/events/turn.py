@@ -59,6 +59,8 @@ class ContextBuilt(Fact):
     which the log became messages (context/view.py). missing: blobs that could not be read then.
     summary: set where the request asks for a summary of the conversation; what answers it is a `compaction` or a
     `summary_tried`.
+    counted: how many of the tokens the provider had reported before. raw: what `estimator` said of the rest, where
+    tokens holds it corrected by earlier reports.
     """
 
     type: Literal["context_built"] = "context_built"
@@ -71,6 +73,8 @@ class ContextBuilt(Fact):
     rules: int = 0
     missing: tuple[str, ...] = ()
     summary: SummaryAsk | None = None
+    counted: int = 0
+    raw: int | None = None
 
 
 class AgentMessage(Fact):

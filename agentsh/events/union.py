@@ -4,7 +4,7 @@ from typing import Annotated, get_args
 
 from pydantic import Field
 
-from agentsh.events import compaction, session, tool, turn
+from agentsh.events import compaction, model, session, tool, turn
 from agentsh.events.base import Fact
 
 AnyFact = Annotated[
@@ -42,7 +42,8 @@ AnyFact = Annotated[
     | tool.ToolResult
     | tool.PartialOutput
     | tool.HookAnswered
-    | tool.JobChanged,
+    | tool.JobChanged
+    | model.WindowLearned,
     Field(discriminator="type"),
 ]
 

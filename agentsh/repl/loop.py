@@ -207,7 +207,8 @@ class Repl:
         self._prompt.say("alarm", [f"✗ {loud}{one_line(str(error), 500)}"])
 
     def _status(self) -> str:
-        return status_line(self._session.state, self._io.sandbox, self._io.display().get_size().columns)
+        columns = self._io.display().get_size().columns
+        return status_line(self._session.state, self._io.sandbox, columns, self._session.budget_tokens)
 
     def _waiting(self) -> list[str]:
         texts = [(self._io.text(fact.text), fact.steer) for fact in self._session.state.queue.values()]
