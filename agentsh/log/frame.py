@@ -18,9 +18,8 @@ CRC_TAIL = len(b',"crc":"00000000"}\n')
 
 _ESCAPED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _PAIRS = re.compile("([\ud800-\udbff])([\udc00-\udfff])")
-_PLAIN = re.compile(r"[0-9A-Za-z_.:+-]+")
-"""Text that stands in JSON as itself."""
 _dumps = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_raw_decode = json.JSONDecoder().raw_decode
 
 
 class BadLine(ValueError):
@@ -69,12 +68,15 @@ def read_back(draft: Draft, payload: str, line: bytes, *, seq: int, dur: int, sa
     Raises:
         BadLine: it is no record: a time or a cause that would not be what it should.
     """
-    plain = (
-        _PLAIN.fullmatch(draft.ts) and _PLAIN.fullmatch(draft.type) and (draft.cause is None or _is_int(draft.cause))
-    )
-    if not plain:
+    ts, kind, cause = draft.ts, draft.type, draft.cause
+    if not (_is_plain(ts) and _is_plain(kind) and (cause is None or _is_int(cause))):
         return decode_event(line, salt)
-    return Record(seq, draft.ts, draft.type, dur, draft.cause, json.loads(payload), line)
+    return Record(seq, ts, kind, dur, cause, _raw_decode(payload)[0], line)
+
+
+def _is_plain(text: str) -> bool:
+    """Tell whether a text stands in JSON as itself."""
+    return text.isascii() and text.isprintable() and '"' not in text and "\\" not in text
 
 
 def encode_header(

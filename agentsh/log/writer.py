@@ -19,7 +19,7 @@ from agentsh.log.reserve import NO_ROOM, RESERVE_BYTES, Reserve
 from agentsh.log.roll import roll, take_back
 from agentsh.log.scan import entry_of
 from agentsh.log.segment import OPEN_NAME, close_segment, name_rescue, new_header, write_rescue
-from agentsh.log.spill import MAX_LINE_BYTES, fitted
+from agentsh.log.spill import MAX_LINE_BYTES, as_it_is, fitted
 from agentsh.log.store import BlobStore
 from agentsh.log.sync import GroupSync
 
@@ -87,21 +87,27 @@ class Appender:
         """
         if not drafts:
             return []
-        with self._blobs.writing():
-            lines = [fitted(draft, self._blobs) for draft in drafts]
-            with self._io:
-                self._check()
-                records = self._encode(lines)
-                data = b"".join([record.raw for record in records])
-                self._write(data)
-                self._reserve.keep_ahead(self._segment.fd, self._size)
-                self._last_seq = records[-1].seq
-                if self._keep:
-                    self._unsynced.extend((record.seq, record.raw) for record in records)
+        lines = [as_it_is(draft) for draft in drafts]
+        if None not in lines:
+            records = self._append([line for line in lines if line is not None])
+        else:
+            with self._blobs.writing():
+                records = self._append([fitted(draft, self._blobs) for draft in drafts])
         if self._durability == "always":
             self._sync.now(records[-1].seq)
         elif self._keep:
-            self._sync.wrote(records[-1].seq, len(records), len(data))
+            self._sync.wrote(records[-1].seq, len(records), sum([len(record.raw) for record in records]))
+        return records
+
+    def _append(self, lines: Sequence[tuple[Draft, str]]) -> list[Record]:
+        with self._io:
+            self._check()
+            records = self._encode(lines)
+            self._write(b"".join([record.raw for record in records]))
+            self._reserve.keep_ahead(self._segment.fd, self._size)
+            self._last_seq = records[-1].seq
+            if self._keep:
+                self._unsynced.extend([(record.seq, record.raw) for record in records])
         return records
 
     def wait_durable(self, seq: int) -> "Future[None]":
