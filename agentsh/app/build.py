@@ -9,6 +9,7 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from agentsh.app.stores import blob_store, event_store
 from agentsh.app.texts import BlobTexts
 from agentsh.app.wiring import TOOLS, WIRES, load
 from agentsh.base.clock import Clock, SystemClock
-from agentsh.base.errors import AgentshError, LogError, WorkspaceError
+from agentsh.base.errors import AgentshError, LogError, LogWriteFailed, WorkspaceError
 from agentsh.base.waiting import to_the_end
 from agentsh.context.state import SessionState
 from agentsh.context.state_codec import reducer
@@ -232,15 +233,19 @@ async def resume_session(
         blobs = blob_store(home)
         assembled = _Assembly(plan, opened.log, state, blobs, root, in_place=in_place)
         show(Past(store, session))
-        await reopen(assembled.journal, opened.recovery, Writer(__version__, socket.gethostname(), os.getpid()))
-        await renew_environment(
-            assembled.journal,
-            BlobTexts(blobs),
-            lambda: _environment(blobs, assembled.tools, plan.choice, root, state.workspace),
-        )
+        journal, request = assembled.journal, plan.choice.request()
+        environment = partial(_environment, blobs, assembled.tools, plan.choice, root, state.workspace)
+        steps: list[Callable[[], Awaitable[object]]] = [
+            partial(reopen, journal, opened.recovery, Writer(__version__, socket.gethostname(), os.getpid())),
+            partial(renew_environment, journal, BlobTexts(blobs), environment),
+            partial(assembled.session.record_model, plan.choice.model, request),
+        ]
         if directory is not None and str(root) != state.workspace_path:
-            await assembled.journal.record(WorkspaceMoved(path=str(root), reason="--dir"), durable=True)
-        await assembled.session.record_model(plan.choice.model, plan.choice.request())
+            moved = WorkspaceMoved(path=str(root), reason="--dir")
+            steps.insert(2, partial(journal.record, moved, durable=True, happened=True))
+        for step in steps:
+            with suppress(LogWriteFailed):  # a full disk: it is said, and held until there is room, as in a turn
+                await step()
         await assembled.session.opened(folded)
     except BaseException:
         with suppress(AgentshError):  # the first failure is the one to tell

@@ -150,7 +150,7 @@ class Session:
         """Record which model and request options hold from here on, where they are others than before."""
         environment = self.state.environment
         if model != self.state.model or (environment is not None and request != environment.request):
-            await self._journal.record(ModelChanged(model=model, request=request), durable=True)
+            await self._journal.record(ModelChanged(model=model, request=request), durable=True, happened=True)
 
     async def rename(self, title: str) -> None:
         """Give the session a title."""
