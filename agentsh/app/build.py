@@ -6,7 +6,7 @@ import os
 import platform
 import shutil
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -96,9 +96,23 @@ def make_model(choice: Choice, clock: Clock) -> Model:
     return RetryingModel(model, clock)
 
 
-def tools() -> dict[str, Tool]:
+class _Tools(Mapping[str, Tool]):
+    """The tools of the table, each loaded when it is asked for: a session that goes on need not wait for them."""
+
+    def __getitem__(self, name: str) -> Tool:
+        tool: Tool = load(TOOLS[name])
+        return tool
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(TOOLS)
+
+    def __len__(self) -> int:
+        return len(TOOLS)
+
+
+def tools() -> Mapping[str, Tool]:
     """Return the tools that models are offered, by name, in the order of the table."""
-    return {name: load(target) for name, target in TOOLS.items()}
+    return _Tools()
 
 
 def tool_schemas(offered: Mapping[str, Tool]) -> str:

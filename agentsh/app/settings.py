@@ -45,7 +45,7 @@ def _json(options: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class PriceSettings(_Section):
@@ -177,7 +177,7 @@ def _merge(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
 class Choice(BaseModel):
     """A model that was chosen: what the log records of it, and how to reach it."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     model: str
     profile: str | None
