@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from agentsh import __version__
 from agentsh.app.choosing import another
+from agentsh.app.grants import ProjectGrants, project_of
+from agentsh.app.outbox import with_uploads
 from agentsh.app.past import Past
-from agentsh.app.paths import Home
+from agentsh.app.paths import Home, user_home
 from agentsh.app.settings import Choice, Settings
 from agentsh.app.stores import blob_store, event_store
 from agentsh.app.texts import BlobTexts
@@ -31,6 +33,7 @@ from agentsh.engine.bus import Bus
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
 from agentsh.engine.open import Refolded, Writer, begin, refold, renew_environment, reopen
+from agentsh.engine.rules import Rules, parse_rules
 from agentsh.engine.session import Chosen, Parts, Session
 from agentsh.engine.step import ModelStep, Price, StepSettings
 from agentsh.engine.tool_runner import ToolRunner
@@ -131,13 +134,16 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
     store = event_store(plan.home, plan.settings.log)
     creating = asyncio.create_task(store.create(session, by=BY))
     try:
-        log = await to_the_end(creating)  # a cancellation waits: what is being made has to be known
+        created = await to_the_end(creating)  # a cancellation waits: what is being made has to be known
+        log = with_uploads(created, plan.home, plan.settings.checkpoint.upload)
         blobs, in_place = blob_store(plan.home), provisioned.kind == "in-place"
-        assembled = _Assembly(plan, log, SessionState(), blobs, provisioned.path, in_place=in_place)
+        assembled = _Assembly(plan, log, SessionState(), blobs, provisioned.path, cwd=str(cwd), in_place=in_place)
         journal = assembled.journal
         init = _birth(session, plan.choice, provisioned, cwd, mode)
-        environment = _environment(blobs, assembled.tools, plan.choice, provisioned.path, init.workspace)
-        await begin(journal, init, environment)
+        with blobs.writing():  # `gc` waits until the event that names them is written
+            environment = _environment(blobs, assembled.tools, plan.choice, provisioned.path, init.workspace)
+            await begin(journal, init, environment)
+        await assembled.session.announce("session_opened", {"resumed": False})
     except BaseException:
         made = None if creating.cancelled() or creating.exception() else creating.result()
         with suppress(AgentshError):  # the first failure is the one to tell
@@ -230,7 +236,7 @@ async def resume_session(
     from agentsh.workspace.strays import kill_session
 
     store = event_store(home, settings.log)
-    opened, folded = await _opened(store, session)
+    opened, folded = await open_folded(store, session)
     state = folded.state
     try:
         await asyncio.to_thread(kill_session, session)  # what a killed agentsh left running must not go on beside us
@@ -245,7 +251,8 @@ async def resume_session(
         plan = await plan_for(state)
         in_place = state.workspace is not None and state.workspace.kind == "in-place"
         blobs = blob_store(home)
-        assembled = _Assembly(plan, opened.log, state, blobs, root, in_place=in_place)
+        log = with_uploads(opened.log, home, settings.checkpoint.upload, at_once=True)
+        assembled = _Assembly(plan, log, state, blobs, root, cwd=state.cwd, in_place=in_place)
         show(Past(store, session))
         journal, request = assembled.journal, plan.choice.request()
         environment = partial(_environment, blobs, assembled.tools, plan.choice, root, state.workspace)
@@ -261,6 +268,7 @@ async def resume_session(
             with suppress(LogWriteFailed):  # a full disk: it is said, and held until there is room, as in a turn
                 await step()
         await assembled.session.opened(folded)
+        await assembled.session.announce("session_opened", {"resumed": True})
     except BaseException:
         with suppress(AgentshError):  # the first failure is the one to tell
             await opened.log.close()
@@ -268,7 +276,7 @@ async def resume_session(
     return Running(assembled.session, session, home, assembled.workspace)
 
 
-async def _opened(store: EventStore, session: str) -> tuple[Opened, Refolded]:
+async def open_folded(store: EventStore, session: str) -> tuple[Opened, Refolded]:
     """Open a log and fold it, from its newest checkpoint on where one is of use."""
     opened = await store.open(session, reducer=reducer())
     try:
@@ -290,25 +298,36 @@ class _Assembly:
     """Puts the parts of one session together."""
 
     def __init__(
-        self, plan: Plan, log: OpenLog, state: SessionState, blobs: BlobStore, root: Path, *, in_place: bool
+        self, plan: Plan, log: OpenLog, state: SessionState, blobs: BlobStore, root: Path, *, cwd: str, in_place: bool
     ) -> None:
-        from agentsh.workspace.local import LocalWorkspace
+        from agentsh.app.sandboxes import make_workspace
 
         clock, texts, screens = SystemClock(), BlobTexts(blobs), plan.screens
         bus = Bus(screens.on_failure)
         for renderer in screens.renderers:
             bus.subscribe(renderer)
         self.tools = tools()
-        self.workspace: Workspace = LocalWorkspace(root, session=log.session, in_place=in_place)
+        workspace = make_workspace(
+            root, session=log.session, in_place=in_place, home=plan.home, settings=plan.settings
+        )
+        self.workspace: Workspace = workspace
         self.journal = Journal(log, state, bus, clock)
-        hooks = _hooks(plan.settings)
+        hooks = _hooks(plan.settings, {"session": log.session, "workspace": str(root), "cwd": cwd})
 
         def preapproved(state: SessionState) -> bool:
             """The demo model's calls are a script that we ship; in the user's own directory even they are asked."""
             request = (state.environment.request if state.environment else None) or {}
             return request.get("wire") == "demo" and not in_place
 
-        gate = Gate(self.journal, self.workspace, hooks, screens.approver, preapproved=preapproved)
+        gate = Gate(
+            self.journal,
+            self.workspace,
+            hooks,
+            screens.approver,
+            preapproved=preapproved,
+            rules=_rules(plan.settings),
+            project=ProjectGrants(user_home(os.environ), project_of(cwd)),
+        )
         runner = ToolRunner(self.journal, self.tools, self.workspace, gate, hooks, texts, clock)
         model = make_model(plan.choice, clock)
         step = ModelStep(self.journal, model, texts, ByteEstimate(), _step_settings(plan, plan.choice), clock)
@@ -321,16 +340,24 @@ class _Assembly:
         c = plan.settings.checkpoint
         policy = CheckpointPolicy(c.every_events, c.every_bytes, c.every_s, c.keep)
         upkeep = Upkeep(self.journal, log, policy, clock)
-        self.session = Session(Parts(log, self.journal, turn, step, gate, model, choose, upkeep))
+        self.session = Session(
+            Parts(log, self.journal, turn, step, gate, model, choose, upkeep, workspace.close, hooks)
+        )
 
 
-def _hooks(settings: Settings) -> list[Hook]:
+def _rules(settings: Settings) -> Rules:
+    given = settings.permissions
+    return Rules(parse_rules(given.allow), parse_rules(given.ask), parse_rules(given.deny))
+
+
+def _hooks(settings: Settings, about: Mapping[str, str]) -> list[Hook]:
     if not settings.hooks:
         return []
     from agentsh.hooks.command import CommandHook
 
     return [
-        CommandHook(name, tuple(h.command), frozenset(h.events), h.timeout_s) for name, h in settings.hooks.items()
+        CommandHook(name, tuple(h.command), frozenset(h.events), h.timeout_s, about)
+        for name, h in settings.hooks.items()
     ]
 
 

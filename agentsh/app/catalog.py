@@ -21,6 +21,8 @@ from agentsh.log.store import Holder
 
 LOG_NAME = "events.jsonl"
 """The segment that is written: `log.segment.OPEN_NAME`, whose module loads hashlib, which `ls` does without."""
+ARCHIVE_NAME = "archive.jsonl.zst"
+"""`log.archive.NAME`: the log of a session that has no open segment."""
 
 
 _SEGMENT = re.compile(r"events\.jsonl|([0-9]{6,12})-[0-9]{12,18}\.jsonl(?:\.zst)?")
@@ -39,10 +41,11 @@ class Place(NamedTuple):
     updated_ns: int
     size: int
     stamp: str
+    archived: bool = False
 
 
 class Row(NamedTuple):
-    """A session in a list. state: `running`, `idle`, `crashed`, `damaged` or `empty`. holder: who runs it.
+    """A session in a list. state: `running`, `idle`, `crashed`, `damaged`, `empty`, `archived`. holder: who runs it.
 
     summary: see `summarise`, and `damages`: places that do not read. Where the log does not open at all, `problem`
     says why.
@@ -55,12 +58,16 @@ class Row(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """Which sessions, in which order. limit: 0 for all. query: words that title, id or project must contain."""
+    """Which sessions, in which order. limit: 0 for all. query: words that title, id or project must contain.
+
+    archived: those too.
+    """
 
     query: str | None = None
     tags: tuple[str, ...] = ()
     sort: str = "updated"
     limit: int = 50
+    archived: bool = True
 
 
 def places(homes: Iterable[Home]) -> list[Place]:
@@ -79,16 +86,21 @@ def _places(home: Home) -> Iterator[Place]:
         for entry in entries:
             if not is_session_id(entry.name):
                 continue
+            archived = False
             try:
                 found = os.lstat(f"{entry.path}/{LOG_NAME}")  # a link is not followed by who reads it either
             except OSError:
                 files = _segments(entry.path)
-                if not files:
-                    yield Place(home, entry.name, 0, 0, "")
-                    continue
-                found = files[-1]  # a change of segments was interrupted: the last closed one is the newest
+                if files:
+                    found = files[-1]  # a change of segments was interrupted: the last closed one is the newest
+                else:
+                    try:
+                        found, archived = os.lstat(f"{entry.path}/{ARCHIVE_NAME}"), True
+                    except OSError:
+                        yield Place(home, entry.name, 0, 0, "")
+                        continue
             stamp = f"{VERSION}:{found.st_size}:{found.st_mtime_ns}:{found.st_ino}"
-            yield Place(home, entry.name, found.st_mtime_ns, found.st_size, stamp)
+            yield Place(home, entry.name, found.st_mtime_ns, found.st_size, stamp, archived)
 
 
 def _segments(directory: str) -> list[os.stat_result]:
@@ -107,12 +119,14 @@ def _segments(directory: str) -> list[os.stat_result]:
 
 def sized(place: Place) -> Place:
     """Return a place with the size of all its segments: one more listing, so only for what is shown or sorted."""
+    if place.archived:
+        return place
     return place._replace(size=sum(found.st_size for found in _segments(str(place.home.sessions / place.id))))
 
 
 def rows(homes: Homes, wanted: Filter) -> list[Row]:
     """Return the rows of `ls`."""
-    found = places(homes.read)
+    found = [place for place in places(homes.read) if wanted.archived or not place.archived]
     if wanted.sort == "size":
         found = [sized(place) for place in found]
     simple = not wanted.query and not wanted.tags and wanted.sort in ("updated", "size")
@@ -151,6 +165,8 @@ def _row(place: Place, summary: dict[str, Any]) -> Row:
         state = "damaged"
     elif not summary.get("last_seq"):
         state = "empty"
+    elif place.archived:
+        state = "archived"
     else:
         state = "crashed" if summary.get("open_turn") else "idle"
     return Row(place, summary, state, None)
@@ -202,6 +218,8 @@ def read_summary(place: Place) -> dict[str, Any]:
     """Return the summary of a session from its log. One that does not open gives an empty one with a `problem`."""
     try:
         check_plain(place)
+        if place.archived and (kept := _archived_summary(place)) is not None:
+            return kept
         store = event_store(place.home)
         summary = summarise(store.read(place.id))
         # A torn tail is not damage: it is put right at the next opening, or a writer is about to finish it. Nor is
@@ -213,6 +231,15 @@ def read_summary(place: Place) -> dict[str, Any]:
         summary["damages"] = 1
         summary["problem"] = error.message if isinstance(error, AgentshError) else error.strerror or str(error)
     return summary
+
+
+def _archived_summary(place: Place) -> dict[str, Any] | None:
+    """Return the summary that an archive carries, so that it need not be unpacked to be listed."""
+    from agentsh.log.archive import describe
+
+    about = describe(RealFiles(), str(place.home.sessions / place.id / ARCHIVE_NAME))
+    summary = about.facts.get("summary") if about is not None else None
+    return {**summary, "damages": 0} if isinstance(summary, dict) and summary.get("version") == VERSION else None
 
 
 def check_plain(place: Place) -> None:
@@ -236,6 +263,7 @@ def find(homes: Homes, text: str | None, *, last: bool = False) -> Place:
     """
     found = places(homes.read)
     if last or text is None:
+        found = [place for place in found if not place.archived]
         if not found:
             raise SessionMissing("there is no session yet", hint="start one with `agentsh new`")
         return found[0]

@@ -86,15 +86,34 @@ def programs(env: Mapping[str, str]) -> Iterator[Line]:
         yield warn("git", "not found", "install git; without it workspaces of repositories are plain copies")
     else:
         yield ok("git", _said(git, "--version") or git)
-    if sys.platform != "linux":
-        yield ok("bwrap", "not for this system")
-    elif (bwrap := shutil.which("bwrap", path=path)) is None:
-        yield warn("bwrap", "bubblewrap not found", "install the package bubblewrap: commands then run in a sandbox")
-    elif _said(bwrap, "--ro-bind", "/", "/", "--unshare-pid", "echo", "works") == "works":
-        yield ok("bwrap", _said(bwrap, "--version") or bwrap)
+
+
+_SANDBOX_HELP = {
+    "bwrap": "install the package bubblewrap, and allow user namespaces (kernel.unprivileged_userns_clone, AppArmor)",
+    "landlock": "a kernel of 6.2 or newer with Landlock in its list of security modules (lsm=)",
+    "seatbelt": "sandbox-exec comes with macOS",
+}
+
+
+def sandboxes(homes: Homes, env: Mapping[str, str]) -> Iterator[Line]:
+    """Try each kind of sandbox with a real run, and tell which one is used."""
+    from agentsh.app.settings import load_settings
+    from agentsh.workspace.sandbox import KINDS, choose, probe
+
+    ours = ("seatbelt",) if sys.platform == "darwin" else ("bwrap", "landlock")
+    for kind in KINDS:
+        if kind in ours:
+            found = probe(kind)
+            yield ok(kind, found.why) if found.works else warn(kind, found.why, _SANDBOX_HELP[kind])
+    try:
+        settings = load_settings(homes, env)
+    except AgentshError:  # told elsewhere
+        return
+    used, why = choose(settings.sandbox.kind)
+    if used != "none":
+        yield ok("sandbox", f"commands run in {used}, network {'on' if settings.sandbox.network else 'off'}")
     else:
-        text = "bubblewrap is there and cannot make a sandbox"
-        yield warn("bwrap", text, "allow unprivileged user namespaces (kernel.unprivileged_userns_clone, AppArmor)")
+        yield warn("sandbox", why or "off by the settings", "until then commands are asked about in mode auto")
 
 
 def _said(*command: str) -> str | None:

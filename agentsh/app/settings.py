@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from agentsh.app.paths import Homes, user_home
-from agentsh.app.wiring import WIRES
+from agentsh.app.wiring import BUCKETS, WIRES
 from agentsh.base.errors import UsageProblem
 from agentsh.log.reserve import MIN_FREE_BYTES
 from agentsh.log.roll import SEGMENT_BYTES
@@ -29,6 +29,26 @@ def _wire(name: str) -> str:
     if name not in WIRES:
         raise ValueError(f"there is no wire {name!r}, only {', '.join(WIRES)}")
     return name
+
+
+def check_bucket_url(url: str) -> str:
+    """Return the URL of a place for copies as it is, without a slash at its end.
+
+    Raises:
+        ValueError: there is no such kind of place, or a credential is in it.
+    """
+    parts = urlsplit(url.strip())
+    if parts.scheme not in BUCKETS:
+        raise ValueError(f"it begins with none of {', '.join(f'{scheme}://' for scheme in BUCKETS)}")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError("it may hold a bucket and a path only: credentials come from the environment")
+    if parts.scheme == "file" and (parts.netloc or not parts.path.startswith("/")):
+        raise ValueError("it needs a whole path: file:///path/to/directory")
+    if parts.scheme != "file" and not parts.netloc:
+        raise ValueError(f"it names no bucket: {parts.scheme}://bucket/path")
+    if any(part in (".", "..") for part in parts.path.split("/")):
+        raise ValueError("it holds . or ..")
+    return url.strip().rstrip("/")
 
 
 RESERVED = frozenset({"model", "messages", "tools", "stream", "stream_options", "api_key", "authorization"})
@@ -74,9 +94,12 @@ class Profile(_Section):
 
 
 class SessionSettings(_Section):
-    """What new sessions start with. budget_tokens: for a whole request."""
+    """What new sessions start with. mode: None for `auto` where a sandbox works, else `ask`.
 
-    mode: Literal["ask", "auto", "plan", "yolo"] = "ask"
+    budget_tokens: for a whole request.
+    """
+
+    mode: Literal["ask", "auto", "plan", "yolo"] | None = None
     max_steps: int = Field(default=200, ge=1)
     max_cost_usd: float | None = Field(default=None, gt=0)
     budget_tokens: int = Field(default=128_000, ge=2_000)
@@ -102,20 +125,63 @@ class UiSettings(_Section):
 
 
 class CheckpointSettings(_Section):
-    """When the folded state is saved, at the end of a turn: whichever comes first. keep: how many stay."""
+    """When the folded state is saved, at the end of a turn: whichever comes first. keep: how many stay.
+
+    upload: where copies of the sessions go, see docs/upload.md. upload_timeout_s: for one request.
+    """
 
     every_events: int = Field(default=1_000, ge=1)
     every_bytes: int = Field(default=8 << 20, ge=1)
     every_s: float = Field(default=300.0, gt=0)
     keep: int = Field(default=3, ge=1, le=100)
+    upload: Annotated[str, AfterValidator(check_bucket_url)] | None = None
+    upload_timeout_s: float = Field(default=60.0, gt=0, le=3600)
 
 
 class HookSettings(_Section):
-    """A command of the user's that judges or annotates calls of tools."""
+    """A command of the user's that judges or annotates calls of tools, or is told what happens to the session."""
 
     command: list[str] = Field(min_length=1)
-    events: list[Literal["before_tool", "after_tool"]] = ["before_tool"]
+    events: list[Literal["before_tool", "after_tool", "session_opened", "turn_finished", "session_closed"]] = [
+        "before_tool"
+    ]
     timeout_s: float = Field(default=10.0, gt=0)
+
+
+def _rules(texts: list[str]) -> list[str]:
+    from agentsh.engine.rules import parse_rule
+
+    for text in texts:
+        parse_rule(text)
+    return texts
+
+
+class PermissionSettings(_Section):
+    """Rules about calls, each `tool`, `tool(path)` or `shell(command)`; deny goes before ask, ask before allow."""
+
+    allow: Annotated[list[str], AfterValidator(_rules)] = []
+    ask: Annotated[list[str], AfterValidator(_rules)] = []
+    deny: Annotated[list[str], AfterValidator(_rules)] = []
+
+
+class LimitSettings(_Section):
+    """What one command may use; 0 is no limit. See `workspace.sandbox.Limits`."""
+
+    cpu_s: int = Field(default=3_600, ge=0)
+    memory_mb: int = Field(default=8_192, ge=0)
+    file_mb: int = Field(default=4_096, ge=0)
+    processes: int = Field(default=1_024, ge=0)
+
+
+class SandboxSettings(_Section):
+    """What commands may reach. writable, readable, unreadable: further paths; `~` is the user's home."""
+
+    kind: Literal["auto", "bwrap", "landlock", "seatbelt", "none"] = "auto"
+    network: bool = False
+    writable: list[str] = []
+    readable: list[str] = []
+    unreadable: list[str] = []
+    limits: LimitSettings = LimitSettings()
 
 
 class Settings(_Section):
@@ -126,6 +192,8 @@ class Settings(_Section):
     log: LogSettings = LogSettings()
     ui: UiSettings = UiSettings()
     checkpoint: CheckpointSettings = CheckpointSettings()
+    permissions: PermissionSettings = PermissionSettings()
+    sandbox: SandboxSettings = SandboxSettings()
     models: dict[str, Profile] = {}
     hooks: dict[str, HookSettings] = {}
 

@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-import os
 from pathlib import Path
 
+from agentsh.app.private_file import replace_json
 from agentsh.base.errors import UsageProblem
 
 FILE = "trusted.json"
@@ -42,14 +42,4 @@ def trust(home: Path, own: Path) -> None:
     if not mark:
         raise UsageProblem(f"{home / 'agentsh.toml'} cannot be read, so it cannot be trusted")
     marks = {**_load(own), str(home.resolve()): mark}
-    temporary = own / f".{FILE}.{os.getpid()}"
-    try:
-        own.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            json.dump(marks, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, own / FILE)
-    except OSError as error:
-        raise UsageProblem(f"{own / FILE} cannot be written: {error.strerror}") from None
+    replace_json(own / FILE, marks)

@@ -40,6 +40,7 @@ _WORDS = {
     "lock": "`lock` is no plain file",
     "unreadable": "nothing in this log reads",
     "sealed": "a part of a sealed segment does not unpack",
+    "archive": "the archive is damaged; what comes before that reads",
 }
 _REMARKS = {
     "torn": "an unfinished entry at the end, which the next opening sets aside",
@@ -110,7 +111,9 @@ def remedy(found: Finding) -> str:
         todo.append(f"remove sessions/{found.session}/lock")
     if "blob" in kinds:
         todo.append("put the blobs back from a copy; the session works without them")
-    if kinds - {"lock", "blob"}:
+    if "archive" in kinds:
+        todo.append("put the archive back from a copy (`agentsh pull`, where one was uploaded)")
+    elif kinds - {"lock", "blob"}:
         todo.append(f"`agentsh repair {found.session}`")
     return ", ".join(todo)
 

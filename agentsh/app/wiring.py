@@ -29,6 +29,14 @@ BLOBS = {
 }
 """Places that keep blobs: classes made from a directory."""
 
+BUCKETS = {
+    "file": "agentsh.stores.bucket_files:FileBucket",
+    "s3": "agentsh.stores.bucket_objects:ObjectBucket",
+    "gs": "agentsh.stores.bucket_objects:ObjectBucket",
+    "az": "agentsh.stores.bucket_objects:ObjectBucket",
+}
+"""Places that copies of sessions go to, by the scheme of their URL; app/uploading.py knows what each is made from."""
+
 RENDERERS = {
     "screen": "agentsh.render.screen:ScreenRenderer",
     "json": "agentsh.render.jsonl:JsonRenderer",

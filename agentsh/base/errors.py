@@ -25,6 +25,11 @@
     ├── ToolFailed                   1   text for the model, never a crash
     │   ├── BadArguments             1
     │   └── PathRefused              1   outside the workspace, or not a plain file
+    ├── StorageError                 6   object storage: a copy of sessions elsewhere
+    │   ├── StorageUnavailable       6   no connection, no answer, 5xx; may be retried
+    │   ├── StorageRefused           6   401, 403, no such bucket, no conditional writes
+    │   ├── StorageConflict          1   the copy there and the session here have gone different ways
+    │   └── StorageDamaged           1   an object is not what its manifest says
     └── WorkspaceError               1   provisioning failed
 
 Foreign exceptions are translated into these in one place per adapter.
@@ -177,6 +182,32 @@ class BadArguments(ToolFailed):
 
 class PathRefused(ToolFailed):
     """The path leads out of the workspace or names no plain file or directory."""
+
+
+class StorageError(AgentshError):
+    """Object storage could not do what was asked. No message ever holds a credential, or what a server said."""
+
+    exit_code = 6
+
+
+class StorageUnavailable(StorageError):
+    """No connection, no answer in time, or a server that failed. Trying again later may help."""
+
+
+class StorageRefused(StorageError):
+    """The storage answered, and will go on to say no: credentials, rights, the bucket's name, what it can do."""
+
+
+class StorageConflict(StorageError):
+    """The copy and the session do not follow one from the other; nothing was overwritten."""
+
+    exit_code = 1
+
+
+class StorageDamaged(StorageError):
+    """An object is missing or is not what the manifest says; nothing was put in place."""
+
+    exit_code = 1
 
 
 class WorkspaceError(AgentshError):

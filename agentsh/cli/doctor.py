@@ -6,8 +6,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentsh.app.doctor import Line, environment, models, programs
+from agentsh.app.doctor import Line, environment, models, programs, sandboxes
 from agentsh.app.doctor_home import look_at
+from agentsh.app.doctor_upload import uploads
 from agentsh.app.paths import find_homes
 from agentsh.base.text import clean
 
@@ -36,5 +37,7 @@ def _lines() -> Iterator[Line]:
     homes = find_homes(Path.cwd(), os.environ)
     yield from environment(os.environ)
     yield from programs(os.environ)
+    yield from sandboxes(homes, os.environ)
     yield from look_at(homes)
+    yield from uploads(homes, os.environ)
     yield from models(homes, os.environ)

@@ -19,7 +19,7 @@ COMMAND = Command(
     argument=("query", "Words that title, id, project or tags must contain."),
     options=(
         Option("tag", ("--tag",), "text", "Only sessions with this tag; may be repeated.", many=True),
-        Option("all", ("--all",), "flag", "Everything, not only the newest 50.", False),
+        Option("all", ("--all",), "flag", "Everything, not only the newest 50; archived too.", False),
         Option(
             "sort", ("--sort",), "choice", "The order.", "updated", choices=("updated", "created", "size", "cost")
         ),
@@ -28,14 +28,14 @@ COMMAND = Command(
     ),
 )
 PIPE_COLUMNS = 120
-COLOURS = {"running": "32", "crashed": "33", "damaged": "31", "empty": "2"}
+COLOURS = {"running": "32", "crashed": "33", "damaged": "31", "empty": "2", "archived": "2"}
 
 
 def run(values: dict[str, Any]) -> int:
     """Print the list; return 0."""
     homes = find_homes(here(), os.environ)
     limit = 0 if values["all"] else values["limit"]
-    found = rows(homes, Filter(values["query"], tuple(values["tag"]), values["sort"], limit))
+    found = rows(homes, Filter(values["query"], tuple(values["tag"]), values["sort"], limit, values["all"]))
     if values["json"]:
         for row in found:
             print_json(as_json(row))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from agentsh.cli import hot, ls
+from agentsh.cli import hot, keeping, ls
 from agentsh.cli.guard import guarded
 from agentsh.cli.options import RunOptions
 
@@ -231,6 +231,9 @@ def trust(
     from agentsh.cli import homes as command
 
     raise typer.Exit(guarded(lambda: command.trust(directory)))
+
+
+keeping.register(app)
 
 
 def _exit(code: int) -> None:

@@ -6,17 +6,17 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TextIO, cast
+from typing import Literal, TextIO
 
 from agentsh.app.build import Plan, Running, new_session
 from agentsh.app.choosing import for_new
 from agentsh.app.paths import Homes, find_homes, here, prepare
+from agentsh.app.sandboxes import first_mode
 from agentsh.app.settings import load_settings
 from agentsh.base.errors import UsageProblem
 from agentsh.cli import start
 from agentsh.cli.options import RunOptions
 from agentsh.engine.session import Session
-from agentsh.events.session import Mode
 from agentsh.workspace.provision import Provisioned, provision
 
 
@@ -51,7 +51,8 @@ def run(options: NewOptions) -> int:
     prepare(homes.write)
     session, provisioned = _workspace(options, homes, cwd)
     _tell(provisioned.note)
-    mode = cast(Mode, options.run.mode or settings.session.mode)
+    mode, said = first_mode(settings, options.run.mode)
+    _tell(said)
 
     async def opening(stage: start.Stage) -> Running:
         plan = Plan(homes.write, settings, pick.choice, stage.screens, stage.limits)

@@ -81,6 +81,7 @@ def _go_on(options: ResumeOptions, homes: "Homes", place: Place, directory: Path
 
     from agentsh.app.build import Plan, resume_session
     from agentsh.app.choosing import for_resume
+    from agentsh.app.sandboxes import choice, unsandboxed
     from agentsh.app.settings import load_settings
     from agentsh.cli import start
 
@@ -93,6 +94,9 @@ def _go_on(options: ResumeOptions, homes: "Homes", place: Place, directory: Path
             pick = await for_resume(settings, os.environ, state, options.run.model)
             if pick.note:
                 print(f"agentsh: {pick.note}", file=sys.stderr)
+            mode = options.run.mode or state.mode
+            if said := unsandboxed(mode, *choice(settings)):
+                print(f"agentsh: {said}", file=sys.stderr)
             return Plan(place.home, settings, pick.choice, stage.screens, stage.limits, options.budget_tokens)
 
         try:

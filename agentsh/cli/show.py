@@ -2,7 +2,7 @@
 
 import os
 
-from agentsh.app.catalog import Row, find, row_of
+from agentsh.app.catalog import ARCHIVE_NAME, LOG_NAME, Row, find, row_of
 from agentsh.app.paths import find_homes, here
 from agentsh.base.text import clean, plural
 from agentsh.cli import ls
@@ -25,6 +25,10 @@ def run(session: str | None, *, last: bool, as_json: bool) -> int:
     return 0
 
 
+def _log_name(row: Row) -> str:
+    return ARCHIVE_NAME if row.place.archived else LOG_NAME
+
+
 def _facts(row: Row, now_ns: int) -> list[tuple[str, str]]:
     s, known = row.summary, ls.as_json(row)
     prompt, cached = s.get("prompt_tokens") or 0, s.get("cached_tokens") or 0
@@ -43,7 +47,7 @@ def _facts(row: Row, now_ns: int) -> list[tuple[str, str]]:
         ("cost", "not known" if cost is None else f"${cost:.4f}"),
         ("started in", s.get("cwd") or "?"),
         ("workspace", f"{known['workspace_path']} ({s.get('workspace') or '?'})"),
-        ("log", f"{row.place.home.sessions / row.place.id / 'events.jsonl'} ({row.place.size:,} bytes)"),
+        ("log", f"{row.place.home.sessions / row.place.id / _log_name(row)} ({row.place.size:,} bytes)"),
         ("events", str(s.get("last_seq") or 0)),
     ]
     if s.get("tags"):

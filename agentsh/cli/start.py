@@ -1,5 +1,6 @@
 """Runs a session of this process: what `new` and `resume` have in common once they know which it is."""
 
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -8,6 +9,8 @@ from agentsh.app.hardening import harden
 from agentsh.app.past import Past
 from agentsh.app.paths import Home
 from agentsh.app.settings import Settings
+from agentsh.base.clock import SystemClock, timestamp
+from agentsh.base.text import clean
 from agentsh.cli import headless
 from agentsh.cli.options import RunOptions
 from agentsh.cli.piped import need_prompt
@@ -38,6 +41,7 @@ async def run(
     prompt: see `RunOptions.first_prompt`. first: what the options ask to record before the first turn.
     """
     harden()
+    began = timestamp(SystemClock().now())
     limits = Limits(
         options.max_steps or settings.session.max_steps,
         settings.session.max_cost_usd if options.max_cost_usd is None else options.max_cost_usd,
@@ -48,7 +52,9 @@ async def run(
         screens = headless.screens(home, interruption, json=options.json)
         running = await opening(Stage(screens, limits, lambda past: None))
         await _recorded(running, first)
-        return await headless.run_once(running, need_prompt(prompt), interruption)
+        code = await headless.run_once(running, need_prompt(prompt), interruption)
+        _tell_of_upload(running, settings, began)
+        return code
     from agentsh.cli.terminal import Terminal
 
     terminal = Terminal(home, settings)
@@ -56,7 +62,21 @@ async def run(
     with terminal.starting():
         running = await opening(Stage(screens, limits, terminal.show_past))
         await _recorded(running, first)
-    return await terminal.run(running, prompt)
+    code = await terminal.run(running, prompt)
+    _tell_of_upload(running, settings, began)
+    return code
+
+
+def _tell_of_upload(running: Running, settings: Settings, began: str) -> None:
+    """Say at the end, in one line, that copies do not work; while a session runs nothing disturbs it."""
+    if settings.checkpoint.upload is None:
+        return
+    from agentsh.app.uploading import problem_since
+
+    problem = problem_since(running.home, running.id, began)
+    if problem is not None:
+        hint = f"`agentsh push {running.id}` tries again, `agentsh doctor` tells more"
+        print(clean(f"agentsh: the copy of this session is behind: {problem} ({hint})"), file=sys.stderr)
 
 
 async def _recorded(running: Running, first: Callable[[Session], Awaitable[None]]) -> None:

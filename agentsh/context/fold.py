@@ -158,13 +158,14 @@ def _call(state: SessionState, event: Event, fact: tool.ToolCall) -> None:
 
 def _asked(state: SessionState, event: Event, fact: tool.ApprovalAsked) -> None:
     if event.cause is not None:
-        state.questions[event.seq] = (event.cause, fact.grant)
+        grants = (fact.grant,) if fact.grant is not None and not fact.rules else ()
+        state.questions[event.seq] = (event.cause, grants + fact.rules)
 
 
 def _answered(state: SessionState, event: Event, fact: tool.ApprovalAnswered) -> None:
-    _, grant = state.questions.pop(event.cause or 0, (0, None))
-    if fact.answer == "session" and grant is not None:
-        state.grants.add(grant)
+    _, grants = state.questions.pop(event.cause or 0, (0, ()))
+    if fact.answer in ("session", "project"):
+        state.grants.update(grants)
 
 
 def _output(state: SessionState, event: Event, fact: tool.PartialOutput) -> None:

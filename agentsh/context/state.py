@@ -76,9 +76,9 @@ class SessionState:
     """See the module. talk: the conversation by seq, as far as `fold.trim` leaves it. queue: texts that wait, by seq.
 
     calls: open calls by the seq of their tool_call. partial: text of a reply that has no agent_message yet.
-    grants: what the user allowed for the session. questions: asked and not answered: the call, and what is granted.
-    known_damages: places of the log that were told of, as `ORDINAL:OFFSET` and as `after SEQ`; `before SEQ` where not
-    all of them were named. context_from: first event of the context, by recorded cut.
+    grants: what the user allowed for the session. questions: asked and not answered: the call, and what a lasting yes
+    grants. known_damages: places of the log that were told of, as `ORDINAL:OFFSET` and as `after SEQ`; `before SEQ`
+    where not all of them were named. context_from: first event of the context, by recorded cut.
     """
 
     id: str = ""
@@ -100,7 +100,7 @@ class SessionState:
     partial: list[PartialMessage] = field(default_factory=list)
     queue: dict[int, TextQueued] = field(default_factory=dict)
     grants: set[str] = field(default_factory=set)
-    questions: dict[int, tuple[int, str | None]] = field(default_factory=dict)
+    questions: dict[int, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
     known_damages: set[str] = field(default_factory=set)
     context_from: int = 0
     totals: Totals = field(default_factory=Totals)

@@ -1,5 +1,6 @@
 """What stands before a call: hooks, the policy, and the user's answer."""
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -7,14 +8,21 @@ from typing import Any
 
 from agentsh.base.text import one_line
 from agentsh.context.state import SessionState
+from agentsh.engine.calls import what_it_does
 from agentsh.engine.journal import Journal
-from agentsh.engine.policy import decide
+from agentsh.engine.policy import Decision, Request, decide
+from agentsh.engine.preview import preview
+from agentsh.engine.rules import Rules, parse_rules, suggested
+from agentsh.engine.shell.judge import Judgement
 from agentsh.events.event import Event
 from agentsh.events.tool import ApprovalAnswered, ApprovalAsked, HookAnswered, ToolCall
 from agentsh.ports.approver import Approver, Question
+from agentsh.ports.grants import Grants
 from agentsh.ports.hook import Hook, HookVerdict
-from agentsh.ports.tool import Tool, ToolOutcome
+from agentsh.ports.tool import LEAVE, Tool, ToolOutcome
 from agentsh.ports.workspace import Workspace
+
+MAX_WHY_CHARS = 400
 
 
 class Refused(Exception):
@@ -29,8 +37,9 @@ class Refused(Exception):
 class Gate:
     """Decides about calls, in the order hook, policy, question.
 
-    preapproved: whether the model of this state is a script of ours, whose calls need no yes.
-    unasked: how often nobody could be asked.
+    preapproved: whether the model of this state is a script of ours, whose calls need no yes. rules: of the user's
+    configuration. project: what was allowed for the project, None where nothing is kept. unasked: how often nobody
+    could be asked.
     """
 
     def __init__(
@@ -41,8 +50,12 @@ class Gate:
         approver: Approver | None,
         *,
         preapproved: Callable[[SessionState], bool],
+        rules: Rules | None = None,
+        project: Grants | None = None,
     ) -> None:
         self.unasked = 0
+        self._rules = rules or Rules()
+        self._project = project
         self._journal = journal
         self._workspace = workspace
         self._hooks = hooks
@@ -63,21 +76,45 @@ class Gate:
             if verdict.verdict == "deny":
                 message = verdict.message or "no reason given"
                 raise Refused(f"hook {hook.name}", f"A hook of the user ({hook.name}) refused this: {message}")
-        state = self._journal.state
-        decision = decide(
-            tool.spec.effects,
-            mode=state.mode,
-            sandboxed=self._workspace.sandbox != "none",
-            granted=grant(tool, arguments) in state.grants,
-            preapproved=self._preapproved(state),
-        )
+        does = await asyncio.to_thread(what_it_does, tool, arguments, self._workspace)
+        decision = self._decision(tool, arguments, does)
         if decision.action == "deny":
-            raise Refused(decision.label, f"Denied: {decision.label}. Describe the change instead of making it.")
+            advice = "Describe the change instead of making it." if decision.label.startswith("plan") else ""
+            raise Refused(decision.label, f"Denied: {decision.label}. {advice}".strip())
         if decision.action == "ask":
-            return await self._ask(event, tool, arguments), tuple(notes)
+            return await self._ask(event, tool, arguments, does, decision), tuple(notes)
         return decision.label, tuple(notes)
 
-    async def _ask(self, event: Event, tool: Tool, arguments: Mapping[str, Any]) -> str:
+    def _decision(self, tool: Tool, arguments: Mapping[str, Any], does: Judgement) -> Decision:
+        state = self._journal.state
+        granted = parse_rules([*sorted(state.grants), *(self._project.rules if self._project else ())])
+        effects = tool.spec.effects
+        return decide(
+            Request(
+                effects=effects,
+                mode=state.mode,
+                sandboxed=self._workspace.sandbox != "none",
+                rules=Rules(self._rules.allow + granted, self._rules.ask, self._rules.deny),
+                parts=None if does.unreadable else does.parts,
+                unreadable=does.unreadable or "",
+                leaving=self._leaves(arguments),
+                granted=bool(effects & {"exec", "net"}) and grant(tool, arguments) in state.grants,
+                preapproved=self._preapproved(state),
+            )
+        )
+
+    def _leaves(self, arguments: Mapping[str, Any]) -> bool:
+        return bool(arguments.get(LEAVE)) and self._workspace.sandbox != "none"
+
+    def sandbox_of(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
+        """Return what will hold a call, as `tool_started` records it."""
+        if not tool.spec.effects & {"exec", "net"}:
+            return "jail"
+        return "none" if self._leaves(arguments) else self._workspace.sandbox
+
+    async def _ask(
+        self, event: Event, tool: Tool, arguments: Mapping[str, Any], does: Judgement, decision: Decision
+    ) -> str:
         call = event.fact
         assert isinstance(call, ToolCall)
         if self._approver is None:
@@ -85,20 +122,27 @@ class Gate:
             raise Refused("nobody to ask", "Denied: this needs the user's approval and there is nobody to ask.")
         effects = tuple(sorted(tool.spec.effects))
         about = subject(tool, arguments)
+        # A rule that asks, and a way out of the sandbox, are not answered once and for all by a rule.
+        rules = () if decision.ruled or self._leaves(arguments) else suggested(does.parts)
+        why = one_line(decision.why, MAX_WHY_CHARS)
+        optional: dict[str, Any] = ({"rules": rules} if rules else {}) | ({"why": why} if why else {})
         asked = await self._journal.record(
-            ApprovalAsked(call=call.call, subject=about, effects=effects, grant=grant(tool, arguments)),
+            ApprovalAsked(call=call.call, subject=about, effects=effects, grant=grant(tool, arguments), **optional),
             cause=event.seq,
         )
-        answer = await self._approver.ask(Question(tool.spec.name, about, preview(tool, arguments), effects))
+        shown = await preview(tool, arguments, self._workspace)
+        answer = await self._approver.ask(Question(tool.spec.name, about, shown, effects, why, rules))
         await self._journal.record(
             ApprovalAnswered(call=call.call, answer=answer.verdict, reason=answer.reason),
             cause=asked.seq,
             durable=True,
         )
         if answer.verdict == "no":
-            why = f": {answer.reason}" if answer.reason else "."
-            raise Refused(answer.reason or "by you", f"The user said no{why}")
-        return "session" if answer.verdict == "session" else "asked"
+            because = f": {answer.reason}" if answer.reason else "."
+            raise Refused(answer.reason or "by you", f"The user said no{because}")
+        if answer.verdict == "project" and self._project is not None and rules:
+            await asyncio.to_thread(self._project.add, rules)
+        return "asked" if answer.verdict == "yes" else answer.verdict
 
     async def _before(self, hook: Hook, event: Event, tool: str, arguments: Mapping[str, Any]) -> HookVerdict:
         try:
@@ -140,12 +184,3 @@ def grant(tool: Tool, arguments: Mapping[str, Any]) -> str:
         return tool.spec.name
     whole = json.dumps(dict(arguments), sort_keys=True, default=str)
     return f"{tool.spec.name} sha256:{hashlib.sha256(whole.encode('utf-8', 'surrogatepass')).hexdigest()}"
-
-
-def preview(tool: Tool, arguments: Mapping[str, Any]) -> str:
-    """Return all that the user should see before saying yes: each argument whole, text as text."""
-    lines = []
-    for name, value in arguments.items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-        lines.append(f"{name}: {text}" if "\n" not in text else f"{name}:\n{text}")
-    return "\n".join(lines)

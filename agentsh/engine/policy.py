@@ -1,35 +1,118 @@
-"""May a call run? A pure function of its effects, the mode and what the user said before."""
+"""May a call run? A pure function of what it does, the mode, the rules and what the user said before."""
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from agentsh.engine.rules import Rule, Rules
+from agentsh.engine.shell.judge import Part
 from agentsh.events.session import Mode
 from agentsh.events.tool import Effect
 
+GUARDED = frozenset({".git"})
+"""Directories whose files decide what programs outside of the sandbox run; a change of them is always asked about."""
+
 
 class Decision(NamedTuple):
-    """action: what to do. label: why, as tool_started records it; on a denial, what the model is told."""
+    """action: what to do. label: why, as tool_started records it; on a denial, what the model is told.
+
+    why: on a question, what of the call needs it, for the user. ruled: a rule of the user wants the question.
+    """
 
     action: Literal["allow", "ask", "deny"]
     label: str
+    why: str = ""
+    ruled: bool = False
 
 
-def decide(effects: Set[Effect], *, mode: Mode, sandboxed: bool, granted: bool, preapproved: bool) -> Decision:
-    """Return the decision.
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call, and all that decides about it.
 
-    granted: the user allowed this tool for the session. preapproved: the calls come from the scripted demo model.
+    parts: what it does; None where that cannot be told, then `unreadable` says why. sandboxed: commands are held.
+    leaving: it asks to run outside of the sandbox. granted: the user said yes to this very call for the session.
+    preapproved: the calls come from the scripted demo model. rules: with those that were granted among `allow`.
+    """
+
+    effects: Set[Effect]
+    mode: Mode
+    sandboxed: bool
+    rules: Rules
+    parts: Sequence[Part] | None = None
+    unreadable: str = ""
+    leaving: bool = False
+    granted: bool = False
+    preapproved: bool = False
+
+
+def decide(request: Request) -> Decision:
+    """Return the decision: deny, then mode plan, then what was granted, then ask, then allow, then the mode.
+
     In mode `auto` commands run without asking only inside a sandbox; edits stay in the workspace by themselves.
     """
-    if effects <= {"read"}:
-        return Decision("allow", "read-only")
-    if mode == "plan":
+    parts = request.parts
+    denied = _first(request.rules.deny, parts)
+    if denied is not None:
+        return Decision("deny", f"the rule {denied} forbids it")
+    unclear = _unclear(request)
+    if unclear is not None and request.mode == "yolo" and unclear.tool == "shell":
+        return Decision("deny", f"it cannot be told whether the rule {unclear} forbids it")
+    harmless = parts is not None and all(part.problem is None for part in parts) and not request.leaving
+    reads = request.effects <= {"read"}
+    if request.mode == "plan" and not (reads or (harmless and not request.effects & {"write", "net"})):
         return Decision("deny", "plan mode is read-only")
-    if mode == "yolo":
+    if request.mode == "yolo":
         return Decision("allow", "yolo")
-    if preapproved:
+    if request.preapproved:
         return Decision("allow", "demo")
-    if granted:
+    asked = _first(request.rules.ask, parts)
+    guarded = not reads and any(_guarded(path) for part in parts or () if part.problem for path in part.paths)
+    if request.granted and not guarded:
         return Decision("allow", "session")
-    if mode == "auto" and (sandboxed or effects <= {"read", "write"}):
+    if asked is not None:
+        return Decision("ask", "asked", f"the rule {asked} asks", ruled=True)
+    if unclear is not None:
+        return Decision("ask", "asked", f"it cannot be told whether the rule {unclear} forbids it", ruled=True)
+    if reads:
+        return Decision("allow", "read-only")
+    return _by_mode(request, harmless=harmless, guarded=guarded)
+
+
+def _by_mode(request: Request, *, harmless: bool, guarded: bool) -> Decision:
+    if request.leaving:
+        return Decision("ask", "asked", "it asks to run outside of the sandbox")
+    if harmless:
+        return Decision("allow", "harmless")
+    if guarded and not (request.sandboxed and "exec" in request.effects):
+        return Decision("ask", "asked", "it changes files that decide what other programs run")
+    left = [part for part in request.parts or () if part.problem and not _allowed(part, request.rules.allow)]
+    if request.parts and not left:
+        return Decision("allow", "rule")
+    in_auto = request.mode == "auto"
+    if in_auto and "net" not in request.effects and ("exec" not in request.effects or request.sandboxed):
         return Decision("allow", "auto")
-    return Decision("ask", "asked")
+    if request.parts is None:
+        return Decision("ask", "asked", request.unreadable)
+    if in_auto and all(part.tool == "write" for part in left):
+        return Decision("allow", "auto")  # edits of the workspace that are spelled as a redirection
+    return Decision("ask", "asked", "; ".join(dict.fromkeys(f"{p.shown}: {p.problem}" for p in left)))
+
+
+def _allowed(part: Part, rules: Sequence[Rule]) -> bool:
+    return any(rule.matches(part) for rule in rules)
+
+
+def _first(rules: Sequence[Rule], parts: Sequence[Part] | None) -> Rule | None:
+    return next((rule for rule in rules for part in parts or () if rule.touches(part)), None)
+
+
+def _unclear(request: Request) -> Rule | None:
+    """Return a rule that forbids something, where it cannot be told whether it forbids this."""
+    parts = request.parts
+    if parts is None:
+        return next((rule for rule in request.rules.deny if rule.about is not None), None)
+    return next((rule for rule in request.rules.deny for part in parts if rule.uncertain(part)), None)
+
+
+def _guarded(path: str) -> bool:
+    return bool(GUARDED & set(path.split("/")))

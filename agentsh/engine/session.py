@@ -2,11 +2,11 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentsh.base.errors import UsageProblem
+from agentsh.base.errors import LogError, UsageProblem
 from agentsh.context.repairs import repairs
 from agentsh.context.state import SessionState
 from agentsh.engine.gate import Gate
@@ -16,9 +16,10 @@ from agentsh.engine.step import ModelStep, StepSettings
 from agentsh.engine.turn import Turn, TurnOutcome
 from agentsh.engine.upkeep import Upkeep
 from agentsh.events.event import NewFact
-from agentsh.events.session import Mode, ModeChanged, ModelChanged, Renamed, Tagged
+from agentsh.events.session import Mode, ModeChanged, ModelChanged, Note, Renamed, Tagged
 from agentsh.events.turn import Attachment, TextQueued, TextWithdrawn
 from agentsh.log.store import OpenLog
+from agentsh.ports.hook import Hook, SessionMoment
 from agentsh.ports.model import Model
 
 
@@ -36,7 +37,8 @@ class Chosen:
 class Parts:
     """What a session is made of; put together by the composition root. choose: a model by name, for `set_model`.
 
-    upkeep: None where nothing is kept beside the log.
+    upkeep: None where nothing is kept beside the log. leave: called last of all, when the session is closed: nothing
+    of it may go on. hooks: are told what happens.
     """
 
     log: OpenLog
@@ -47,6 +49,8 @@ class Parts:
     model: Model
     choose: Callable[[str], Chosen]
     upkeep: Upkeep | None = None
+    leave: Callable[[], Awaitable[None]] | None = None
+    hooks: Sequence[Hook] = ()
 
 
 class Session:
@@ -56,6 +60,7 @@ class Session:
         self._parts = parts
         self._journal = parts.journal
         self._model = parts.model
+        self._closed = False
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -102,12 +107,24 @@ class Session:
             if self.state.turn is not None:
                 await self._journal.record_all(repairs(self.state))
             await self._journal.nearly_full()
-            return await self._parts.turn.run(text, attachments, cause)
+            outcome = await self._parts.turn.run(text, attachments, cause)
+            await self.announce("turn_finished", {"reason": outcome.reason, "steps": outcome.steps})
+            return outcome
         finally:
             self._idle.set()
             if self._parts.upkeep is not None:
                 await self._parts.upkeep.turn_ended()
             await self._parts.log.turn_ended()
+
+    async def announce(self, moment: SessionMoment, facts: Mapping[str, Any]) -> None:
+        """Tell the hooks what happened; what they have to say is noted in the log."""
+        for hook in self._parts.hooks:
+            try:
+                said = await hook.on_session(moment, facts)
+            except Exception as error:  # noqa: BLE001 - a broken hook only says so
+                said = f"the hook failed: {error}"
+            if said:
+                await self._journal.record(Note(text=f"hook {hook.name}: {said}"))
 
     async def queue(self, text: str, *, steer: bool) -> int:
         """Keep a text that was typed while a turn runs; return its seq. steer: it joins at the next step."""
@@ -165,8 +182,14 @@ class Session:
         """Interrupt what runs, sync, and give the lease back. Idempotent."""
         self.interrupt()
         await self._idle.wait()
+        if not self._closed:
+            self._closed = True
+            with contextlib.suppress(LogError):  # what they say is lost with the log that cannot be written
+                await self.announce("session_closed", {"turns": self.state.totals.turns})
         async with contextlib.AsyncExitStack() as stack:  # each is closed, whatever the others say
             stack.push_async_callback(self._parts.log.close)
+            if self._parts.leave is not None:
+                stack.push_async_callback(self._parts.leave)
             stack.push_async_callback(self._model.close)
             if self._parts.upkeep is not None:
                 stack.push_async_callback(self._parts.upkeep.close)

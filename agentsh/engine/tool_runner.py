@@ -183,7 +183,7 @@ class ToolRunner:
         intent = ToolStarted(
             call=prepared.call.call,
             effects=tuple(sorted(spec.effects)),
-            sandbox=self._workspace.sandbox if spec.effects & {"exec", "net"} else "jail",
+            sandbox=self._gate.sandbox_of(prepared.tool, prepared.arguments),
             pid=None,
             decision=prepared.decision,
         )

@@ -20,7 +20,8 @@ class ToolCall(Fact):
 class ApprovalAsked(Fact):
     """The user was asked; cause: the tool_call. subject: what is to be done, in one line.
 
-    grant: what a `session` answer allows from then on: a tool, or one exact command.
+    grant: what a `session` answer allows from then on: a tool, or one exact command. rules: what a `session` or
+    `project` answer allows, where it is more than this call. why: what of the call needs the question.
     """
 
     type: Literal["approval_asked"] = "approval_asked"
@@ -28,14 +29,19 @@ class ApprovalAsked(Fact):
     subject: str
     effects: tuple[Effect, ...]
     grant: str | None = None
+    rules: tuple[str, ...] = ()
+    why: str | None = None
 
 
 class ApprovalAnswered(Fact):
-    """The answer; cause: the approval_asked. `session`: yes, and do not ask again for this kind."""
+    """The answer; cause: the approval_asked.
+
+    `session`: yes, and do not ask again for this kind. `project`: nor in other sessions of the project.
+    """
 
     type: Literal["approval_answered"] = "approval_answered"
     call: str
-    answer: Literal["yes", "session", "no"]
+    answer: Literal["yes", "session", "project", "no"]
     reason: Text | None
 
 

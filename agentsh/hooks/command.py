@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from agentsh.base.errors import ToolFailed
 from agentsh.base.text import clean
-from agentsh.ports.hook import HookVerdict
+from agentsh.ports.hook import HookVerdict, SessionMoment
 from agentsh.workspace.process import Ended, Sink, supervise
 
-HookEvent = Literal["before_tool", "after_tool"]
+HookEvent = Literal["before_tool", "after_tool", "session_opened", "turn_finished", "session_closed"]
 
 DEFAULT_TIMEOUT_S = 30.0
 DENIED = 2
@@ -26,7 +26,8 @@ _PASS = HookVerdict()
 class CommandHook:
     """Implements `ports.hook.Hook` by running a program.
 
-    Its stdin is one JSON object: `event`, `tool`, `arguments`, and after a tool `status` and `result`. It answers
+    Its stdin is one JSON object: `event`, what it was made with (the session, its workspace), and for calls `tool`,
+    `arguments`, and after a tool `status` and `result`; see docs/hooks.md. It answers
     with `{"verdict": "pass"|"deny"|"annotate", "message": …}` on stdout or with nothing, which is `pass`; exit code
     2 is `deny` with stderr as the message. Any other failure, and the time limit, counts as `deny` before a tool and
     as `annotate` after it. It runs in the current directory with the user's own environment: it is the user's code.
@@ -38,8 +39,13 @@ class CommandHook:
         argv: Sequence[str],
         events: Collection[HookEvent] = ("before_tool", "after_tool"),
         timeout_s: float = DEFAULT_TIMEOUT_S,
+        about: Mapping[str, str] | None = None,
     ) -> None:
-        """Take the program and its arguments; no shell is involved. events: when it is called at all."""
+        """Take the program and its arguments; no shell is involved.
+
+        events: when it is called at all. about: members that each question has, besides those of its event.
+        """
+        self._about = dict(about or {})
         self._name = name
         self._argv = list(argv)
         self._events = frozenset(events)
@@ -59,13 +65,18 @@ class CommandHook:
         question = {"tool": tool, "arguments": dict(arguments), "status": status, "result": result}
         return await self._ask("after_tool", question)
 
+    async def on_session(self, moment: SessionMoment, facts: Mapping[str, Any]) -> str | None:
+        """Tell what happened; return what is to be noted."""
+        verdict = await self._ask(moment, facts)
+        return None if verdict.verdict == "pass" else verdict.message
+
     async def _ask(self, event: HookEvent, question: Mapping[str, Any]) -> HookVerdict:
         if event not in self._events:
             return _PASS
         failed: Literal["deny", "annotate"] = "deny" if event == "before_tool" else "annotate"
         stdout, stderr = Sink(MAX_OUTPUT_BYTES), Sink(MAX_OUTPUT_BYTES)
         try:
-            ended = await self._run({"event": event, **question}, (stdout, stderr))
+            ended = await self._run({"event": event, **self._about, **question}, (stdout, stderr))
         except ToolFailed as error:
             return HookVerdict(failed, error.message)
         if ended.timed_out:

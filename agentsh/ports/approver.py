@@ -8,19 +8,27 @@ from agentsh.events.tool import Effect
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A call that needs a yes. subject: what is to be done, one line. preview: a diff or the whole command."""
+    """A call that needs a yes. subject: what is to be done, one line. preview: a diff or the whole command.
+
+    why: what of it needs the question. rules: what a yes for the session or the project allows from then on; empty
+    where such a yes is not offered, or (for the session only) allows this very call alone.
+    """
 
     tool: str
     subject: str
     preview: str
     effects: tuple[Effect, ...]
+    why: str = ""
+    rules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer. `session`: yes, and do not ask again for this tool. reason: told to the model on a no."""
+    """The answer. `session`: yes, and do not ask again for this in this session; `project`: nor in any other session
+    of this project. reason: told to the model on a no.
+    """
 
-    verdict: Literal["yes", "session", "no"]
+    verdict: Literal["yes", "session", "project", "no"]
     reason: str | None = None
 
 

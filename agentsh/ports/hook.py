@@ -13,8 +13,11 @@ class HookVerdict:
     message: str | None = None
 
 
+SessionMoment = Literal["session_opened", "turn_finished", "session_closed"]
+
+
 class Hook(Protocol):
-    """Judges or annotates calls; never rewrites them."""
+    """Judges or annotates calls; never rewrites them. Is told of what happens to the session."""
 
     @property
     def name(self) -> str:
@@ -27,4 +30,8 @@ class Hook(Protocol):
 
     async def after_tool(self, tool: str, arguments: Mapping[str, Any], status: str, result: str) -> HookVerdict:
         """Called before the result is recorded; `deny` counts as `annotate`."""
+        ...
+
+    async def on_session(self, moment: SessionMoment, facts: Mapping[str, Any]) -> str | None:
+        """Called after it happened, when nothing can be refused; return what is to be noted in the log, or None."""
         ...

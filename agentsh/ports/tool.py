@@ -7,12 +7,16 @@ from typing import Any, Literal, Protocol
 from agentsh.events.tool import Effect
 from agentsh.ports.workspace import Workspace
 
+LEAVE = "outside_sandbox"
+"""An argument of this name, true, asks to run outside of the sandbox; that is always asked about."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
     """What a tool says of itself. parameters: a JSON schema object. effects: the most it may do.
 
     subject: names the argument that says in one line what a call is about, for the screen and for approvals.
+    tryable: it changes nothing but through the workspace it is given, so that it can be tried on one in memory.
     """
 
     name: str
@@ -20,6 +24,7 @@ class ToolSpec:
     parameters: Mapping[str, Any]
     effects: frozenset[Effect]
     subject: str | None = None
+    tryable: bool = False
 
     @property
     def read_only(self) -> bool:

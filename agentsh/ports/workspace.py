@@ -22,6 +22,7 @@ class ProcessResult:
     output: stdout and stderr as they came, decoded, with the middle left out beyond the cap.
     total_bytes: size of the whole output. whole: all of it as kept, where the cap cut it and it is within 10 MiB.
     left_running: the direct child ended but a descendant kept the pipe open; it was killed.
+    stopped: why it was killed before its time, for the model.
     """
 
     exit: int | None
@@ -31,6 +32,7 @@ class ProcessResult:
     timed_out: bool
     left_running: bool
     duration_ms: int
+    stopped: str | None = None
 
 
 class Workspace(Protocol):
@@ -90,6 +92,14 @@ class Workspace(Protocol):
         """Yield the files below `path`, sorted, without following links; `.git` and ignored files are left out."""
         ...
 
+    def real(self, path: str) -> str | None:
+        """Return `path` relative to the root with every link followed, whether or not it is there; None outside."""
+        ...
+
+    def expands(self, pattern: str) -> list[str]:
+        """Return the paths that a shell pattern stands for now, as the shell would spell them; at most 1,000."""
+        ...
+
     async def run(
         self,
         command: str,
@@ -97,8 +107,11 @@ class Workspace(Protocol):
         timeout_s: float,
         max_bytes: int,
         on_output: Callable[[str], None] | None = None,
+        outside_sandbox: bool = False,
     ) -> ProcessResult:
         """Run a shell command in the workspace, in a process group of its own, with a scrubbed environment.
+
+        outside_sandbox: without the sandbox, where there is one.
 
         Returns when the direct child has ended, even if a descendant keeps the pipe open.
         Cancellation kills the whole group before it is passed on.

@@ -87,7 +87,12 @@ def _recovered(page: Page, event: Event, fact: session.Recovered) -> list[str]:
 
 
 def _approval_answered(page: Page, event: Event, fact: tool.ApprovalAnswered) -> list[str]:
-    word = {"yes": "✓ approved", "session": "✓ approved for this session", "no": "✗ refused"}[fact.answer]
+    word = {
+        "yes": "✓ approved",
+        "session": "✓ approved for this session",
+        "project": "✓ approved for this project",
+        "no": "✗ refused",
+    }[fact.answer]
     reason = f": {fact.reason}" if fact.reason else ""
     return page.line(word + reason, theme.WARN if fact.answer == "no" else theme.DIM)
 

@@ -1,7 +1,8 @@
 """A question that waits for one key: what is to be done, and what was typed in the meantime."""
 
 import asyncio
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -14,7 +15,13 @@ PREVIEW_ROWS = 15
 REASON_CHARS = 1_000
 ARM_S = 0.25
 """Keys count as an answer only after this much silence: whoever was typing has seen the question by then."""
+WHY_ROWS = 3
 KEYS = (("y", "yes"), ("s", "yes, for this session"), ("n", "no"), ("e", "no, and say why"))
+FOR_PROJECT = ("p", "for this project")
+"""Offered where a rule can be told that a lasting yes makes."""
+
+Verdict = Literal["yes", "session", "project", "no"]
+_VERDICTS: dict[str, Verdict] = {"y": "yes", "s": "session", "p": "project", "n": "no"}
 
 
 class Asked:
@@ -28,6 +35,7 @@ class Asked:
         self.typed: list[str] = []
         self.reasoning = False
         self._question = question
+        self._first = 0
         self._now_s = now_s
         self._quiet_from_s = now_s()
 
@@ -38,10 +46,13 @@ class Asked:
             self._quiet_from_s = now
             self.typed.append(data.replace("\r", "\n"))
             return
-        verdicts: dict[str, Literal["yes", "session", "no"]] = {"y": "yes", "s": "session", "n": "no"}
         if data == "e":
             self.reasoning = True
-        elif verdict := verdicts.get(data):
+        elif data == " ":
+            self._first += PREVIEW_ROWS
+            if self._first >= len(_lines(self._question)):
+                self._first = 0
+        elif (verdict := _VERDICTS.get(data)) and (verdict != "project" or self._question.rules):
             self._done(Answer(verdict))
 
     def reason(self, text: str) -> None:
@@ -50,18 +61,26 @@ class Asked:
 
     def rows(self, columns: int, room: int) -> list[StyleAndTextTuples]:
         """Return the question as it is shown."""
-        return question_rows(self._question, columns, room)
+        return question_rows(self._question, columns, room, self._first)
 
     def _done(self, answer: Answer) -> None:
         if not self.answer.done():
             self.answer.set_result(answer)
 
 
-def question_rows(question: Question, columns: int, rows: int) -> list[StyleAndTextTuples]:
-    """Return what is to be done and the keys: nothing in it can steer the terminal, each row fits."""
-    lines = clean(question.preview).expandtabs(4).rstrip("\n").split("\n")
-    keys = _keys(columns)
-    room = max(min(PREVIEW_ROWS, rows - len(keys) - 1), 1)
+def _lines(question: Question) -> list[str]:
+    return clean(question.preview).expandtabs(4).rstrip("\n").split("\n")
+
+
+def question_rows(question: Question, columns: int, rows: int, first: int = 0) -> list[StyleAndTextTuples]:
+    """Return what is to be done, why it is asked, and the keys: nothing in it can steer the terminal, each row fits.
+
+    first: the line of the preview to begin with; the space bar shows the next ones.
+    """
+    lines = _lines(question)[first:]
+    keys = _keys(columns, [*KEYS[:2], FOR_PROJECT, *KEYS[2:]] if question.rules else KEYS)
+    why = textwrap.wrap(one_line(question.why, 400), max(columns - 4, 10))[:WHY_ROWS]
+    room = max(min(PREVIEW_ROWS, rows - len(keys) - 1 - len(why) - bool(question.rules)), 1)
     left_out = len(lines) - room
     head: StyleAndTextTuples = [
         ("class:ask", "? "),
@@ -69,18 +88,23 @@ def question_rows(question: Question, columns: int, rows: int) -> list[StyleAndT
         ("", _cut(f" {one_line(question.subject, 400)}", columns - len(question.tool) - 3)),
     ]
     found = [head]
+    found += [[("class:ask", _cut(f"  {row}", columns - 1))] for row in why]
+    if first:
+        found.append([("class:dim", _cut(f"  … {plural(first, 'line')} above", columns - 1))])
     for line in lines[:room]:
         style = {"+": "class:add", "-": "class:del"}.get(line[:1], "class:dim")
         found.append([(style, _cut("  " + line, columns - 1))])
     if left_out > 0:
-        found.append([("class:dim", f"  … {plural(left_out, 'more line')}")])
+        found.append([("class:dim", _cut(f"  … {plural(left_out, 'more line')} (space)", columns - 1))])
+    if question.rules:
+        found.append([("class:dim", _cut("  always: " + ", ".join(question.rules), columns - 1))])
     return found + keys
 
 
-def _keys(columns: int) -> list[StyleAndTextTuples]:
+def _keys(columns: int, keys: Sequence[tuple[str, str]]) -> list[StyleAndTextTuples]:
     rows: list[StyleAndTextTuples] = [[]]
     used = 0
-    for key, meaning in KEYS:
+    for key, meaning in keys:
         width = len(meaning) + 4
         if used and used + width > columns:
             rows.append([])

@@ -9,12 +9,12 @@ from agentsh.context.state import SessionState
 
 
 def status_line(state: SessionState, sandbox: str, columns: int) -> str:
-    """Return model, mode, sandbox, tokens, cost and session id, as much as fits."""
+    """Return sandbox, mode, model, tokens, cost and session id, as much as fits: `unsandboxed` is the last to go."""
     usage = state.totals.usage
     tokens = usage.prompt + usage.completion
     held = "unsandboxed" if sandbox == "none" else sandbox
     # In the order in which they are left out where it gets narrow: the last first.
-    wanted = [state.id, one_line(state.model, 40), state.mode, held]
+    wanted = [state.id, held, state.mode, one_line(state.model, 40)]
     if tokens:
         wanted.append(f"{tokens / 1000:.1f}k tokens" if tokens >= 1000 else f"{tokens} tokens")
     if state.totals.cost_usd is not None:

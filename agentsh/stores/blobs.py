@@ -94,20 +94,27 @@ class FileBlobs:
         except OSError:
             return 0
 
-    def _read(self, name: str) -> bytes | None:
-        """Return the bytes of a blob, or None where it is not there whole."""
+    def packed(self, name: str) -> bytes | None:
+        """Return the bytes of a blob's file, or None where it is not there whole. name: 64 hex digits."""
+        packed = self._file(name)
+        return packed if packed is not None and unpacked(name, packed) is not None else None
+
+    def _file(self, name: str) -> bytes | None:
         try:
             fd = self._files.open(self._path(name), READ)
         except OSError:
             return None
         try:
-            packed = b"".join(chunks(self._files, fd, 0))
+            return b"".join(chunks(self._files, fd, 0))
         except OSError:
             return None
         finally:
             self._files.close(fd)
-        data = _unpack(packed)
-        return data if data is not None and sha256(data).hexdigest() == name else None
+
+    def _read(self, name: str) -> bytes | None:
+        """Return the bytes of a blob, or None where it is not there whole."""
+        packed = self._file(name)
+        return None if packed is None else unpacked(name, packed)
 
     def _keep(self, name: str, data: bytes) -> None:
         files, path = self._files, self._path(name)
@@ -132,6 +139,12 @@ class FileBlobs:
         if len(self._durable) >= MAX_REMEMBERED:
             self._durable.clear()
         self._durable.add(name)
+
+
+def unpacked(name: str, packed: bytes) -> bytes | None:
+    """Return the bytes of the blob `name` from its file, or None where they are not those of its name."""
+    data = _unpack(packed)
+    return data if data is not None and sha256(data).hexdigest() == name else None
 
 
 def _pack(data: bytes) -> bytes:

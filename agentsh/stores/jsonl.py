@@ -17,6 +17,8 @@ from agentsh.base.errors import (
     SessionMissing,
     SessionReadOnly,
 )
+from agentsh.log.archive import Unarchivable, settle
+from agentsh.log.archived import archive_damage, reading
 from agentsh.log.back import newest_first
 from agentsh.log.chain import Anchor, LogScan
 from agentsh.log.checkpoint import Checkpoint, write_checkpoint
@@ -108,11 +110,12 @@ class JsonlStore:
 
     def damages(self, session: str) -> Sequence[Damage]:
         """Return the places that do not read, a torn end among them unless somebody is writing it."""
-        scan = self._scan(session)
+        files = self._reading(session)
+        scan = self._scan(session, files)
         segment = scan.open_segment
         for _ in _until_the_end(scan, 0):
             pass
-        found, last = list(scan.damages), scan.last
+        found, last = [*scan.damages, *archive_damage(files)], scan.last
         held = self.holder(session) is not None
         if last is not None and segment is not None and last.tail is not None and not held:
             tail = last.tail
@@ -150,10 +153,17 @@ class JsonlStore:
             raise _unreadable(session, error) from error
         raise SessionMissing(f"no session {session}")
 
-    def _scan(self, session: str) -> LogScan:
+    def _reading(self, session: str) -> FileSystem:
         directory = self._existing(session)
         try:
-            return LogScan(self._files, directory, session)
+            return reading(self._files, directory)
+        except OSError as error:
+            raise _unreadable(session, error) from error
+
+    def _scan(self, session: str, files: FileSystem | None = None) -> LogScan:
+        files = files or self._reading(session)
+        try:
+            return LogScan(files, self._directory(session), session)
         except OSError as error:
             raise _unreadable(session, error) from error
 
@@ -200,10 +210,14 @@ class JsonlStore:
         lease: Lease | None = None
         try:
             lease = take(self._files, directory, session)
+            settle(self._files, directory)
             return self._recovered(session, directory, lease, reducer)
         except AgentshError:
             _release(lease)
             raise
+        except Unarchivable as error:
+            _release(lease)
+            raise SessionReadOnly(f"session {session} cannot be taken out of its archive: {error}") from error
         except OSError as error:
             _release(lease)
             if error.errno in _READ_ONLY:

@@ -7,6 +7,9 @@ from concurrent.futures import Executor, Future
 from typing import Any, NamedTuple
 
 from agentsh.base.errors import BlobMissing
+from agentsh.log.archive import NAME as ARCHIVE
+from agentsh.log.archive import is_archived
+from agentsh.log.archived import archive_damage, reading
 from agentsh.log.chain import LogScan, Segment
 from agentsh.log.check import (
     Run,
@@ -105,6 +108,8 @@ class Verifier:
     def _begin(self, executor: Executor, session: str) -> "_Begun":
         directory = os.path.join(self._root, session)
         try:
+            if is_archived(self._files, directory):
+                return _Begun(session, directory, odd=True, size=self._files.stat(f"{directory}/{ARCHIVE}").size)
             scan = LogScan(self._files, directory, session)
         except OSError as error:
             return _Begun(session, directory, problem=error.strerror or str(error))
@@ -240,12 +245,14 @@ class _Part(NamedTuple):
 
 
 class _Begun:
-    def __init__(self, session: str, directory: str, *, odd: bool = False, problem: str | None = None) -> None:
+    def __init__(
+        self, session: str, directory: str, *, odd: bool = False, problem: str | None = None, size: int = 0
+    ) -> None:
         self.session = session
         self.directory = directory
         self.odd = odd
         self.problem = problem
-        self.bytes = 0
+        self.bytes = size
         self.parts: list[_Part] = []
         self.chains: list[tuple[Segment, Future[bool]]] = []
         self.blobs: list[tuple[str, int]] = []
@@ -289,7 +296,9 @@ def _run(stretch: Stretch) -> Run | None:
 
 
 def _survey(directory: str, session: str) -> Survey:
-    return survey(RealFiles(), directory, session)
+    files = reading(RealFiles(), directory)
+    seen = survey(files, directory, session)
+    return seen._replace(damages=(*seen.damages, *archive_damage(files)))
 
 
 def _checkpoints(files: FileSystem, directory: str, session: str) -> tuple[int, tuple[str, ...]]:

@@ -10,7 +10,7 @@ from agentsh.tools.schema import Field, tool
 from agentsh.tools.textfile import MAX_FILE_BYTES, decode, kind_of_binary, load
 
 
-@tool("edit", effects={"write"}, subject="path")
+@tool("edit", effects={"write"}, subject="path", tryable=True)
 def edit(
     ctx: ToolContext,
     path: Annotated[str, Field(description="file, relative to the workspace")],

@@ -108,7 +108,9 @@ class SchemaTool:
         return ", ".join(parts) or "none"
 
 
-def tool(name: str, *, effects: Collection[Effect], subject: str | None = None) -> Callable[[Function], SchemaTool]:
+def tool(
+    name: str, *, effects: Collection[Effect], subject: str | None = None, tryable: bool = False
+) -> Callable[[Function], SchemaTool]:
     """Make a tool of `(ctx: ToolContext, name: Annotated[type, Field(description=…)] = default, …) -> ToolOutcome`.
 
     The docstring is the description; it is sent with every request, so it should be terse and state the limits.
@@ -127,7 +129,9 @@ def tool(name: str, *, effects: Collection[Effect], subject: str | None = None) 
         definitions: dict[str, Any] = dict(fields)
         model = create_model(f"{name}_arguments", __base__=_Arguments, **definitions)
         parameters = _compact(model.model_json_schema())
-        return SchemaTool(ToolSpec(name, description, parameters, frozenset(effects), subject), model, function)
+        return SchemaTool(
+            ToolSpec(name, description, parameters, frozenset(effects), subject, tryable), model, function
+        )
 
     return make
 

@@ -20,6 +20,7 @@ async def shell(
     ctx: ToolContext,
     command: Annotated[str, Field(description="shell line")],
     timeout_s: Annotated[float, Field(description="seconds, at most 600")] = DEFAULT_TIMEOUT_S,
+    outside_sandbox: Annotated[bool, Field(description="ask the user to run it with network and all files")] = False,
 ) -> ToolOutcome:
     """Run a command with bash in the workspace; returns exit code, stdout and stderr (28 kB, the middle left out).
 
@@ -27,7 +28,11 @@ async def shell(
     """
     limit_s = min(timeout_s, MAX_TIMEOUT_S) if timeout_s > 0 else DEFAULT_TIMEOUT_S
     result = await ctx.workspace.run(
-        command, timeout_s=limit_s, max_bytes=MAX_SHOWN_BYTES, on_output=lambda text: ctx.progress(_as_seen(text))
+        command,
+        timeout_s=limit_s,
+        max_bytes=MAX_SHOWN_BYTES,
+        on_output=lambda text: ctx.progress(_as_seen(text)),
+        outside_sandbox=outside_sandbox,
     )
     ending = _ending(result, limit_s)
     text = _as_seen(result.output)
@@ -47,6 +52,8 @@ TOOL = shell
 
 
 def _ending(result: ProcessResult, limit_s: float) -> str:
+    if result.stopped:
+        return f"Killed: {result.stopped}. Output until then:"
     if result.timed_out:
         return f"Killed at the time limit of {limit_s:g} s. Output until then:"
     if result.exit is not None and result.exit < 0:

@@ -9,7 +9,7 @@ from agentsh.tools.schema import Field, tool
 from agentsh.tools.textfile import MAX_FILE_BYTES, line_count, load
 
 
-@tool("write", effects={"write"}, subject="path")
+@tool("write", effects={"write"}, subject="path", tryable=True)
 def write(
     ctx: ToolContext,
     path: Annotated[str, Field(description="file, relative to the workspace")],

@@ -1,33 +1,55 @@
-"""A plain directory as a workspace: files through the jail, commands without a sandbox."""
+"""A plain directory as a workspace: files through the jail, commands in the sandbox that it is given."""
 
 import asyncio
+import glob
 import os
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from agentsh.base.errors import ToolFailed
 from agentsh.ports.workspace import Entry, ProcessResult
+from agentsh.workspace.bounds import remove_tmp
 from agentsh.workspace.environ import scrubbed
 from agentsh.workspace.ignore import GITIGNORE, MAX_GITIGNORE_BYTES, Ignore
 from agentsh.workspace.jail import Jail
 from agentsh.workspace.process import run_shell
+from agentsh.workspace.sandbox import Limits, Sandbox
 from agentsh.workspace.strays import kill_session
+
+MAX_EXPANDED = 1_000
 
 
 class LocalWorkspace:
-    """Implements `ports.workspace.Workspace` on a directory of this machine."""
+    """Implements `ports.workspace.Workspace` on a directory of this machine. Close it at the end."""
 
-    sandbox = "none"
-
-    def __init__(self, root: Path, *, session: str, in_place: bool = False) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        session: str,
+        in_place: bool = False,
+        sandbox: Sandbox | None = None,
+        limits: Limits | None = None,
+        tmp: str | None = None,
+    ) -> None:
         """Use `root`, which is there. session: marks the processes.
 
         in_place: the directory is the user's own and may be part of a repository above it; otherwise git never
-        looks above it.
+        looks above it. sandbox: holds commands. limits: for commands, in it or not. tmp: a private temporary
+        directory that goes with the workspace.
         """
+        self._sandbox = sandbox
+        self._limits = limits
+        self._tmp = tmp
         self._jail = Jail(str(root))
         self._session = session
         self._ceiling = None if in_place else os.path.dirname(self._jail.root)
+
+    @property
+    def sandbox(self) -> str:
+        """What holds commands; `none` for nothing."""
+        return "none" if self._sandbox is None else self._sandbox.name
 
     @property
     def root(self) -> str:
@@ -79,6 +101,22 @@ class LocalWorkspace:
             elif entry.kind != "other":
                 yield entry
 
+    def real(self, path: str) -> str | None:
+        """Return `path` relative to the root with every link followed; None where that is outside."""
+        root = os.path.realpath(self.root)
+        try:
+            found = os.path.realpath(os.path.join(root, path))
+        except (OSError, ValueError):
+            return None
+        if found == root:
+            return "."
+        return os.path.relpath(found, root) if found.startswith(root.rstrip("/") + "/") else None
+
+    def expands(self, pattern: str) -> list[str]:
+        """Return what a shell pattern stands for now, hidden names too: rather too many than too few."""
+        found = glob.iglob(pattern, root_dir=self.root, include_hidden=True)
+        return list(islice(found, MAX_EXPANDED))
+
     async def run(
         self,
         command: str,
@@ -86,6 +124,7 @@ class LocalWorkspace:
         timeout_s: float,
         max_bytes: int,
         on_output: Callable[[str], None] | None = None,
+        outside_sandbox: bool = False,
     ) -> ProcessResult:
         """Run a shell command that starts in the root, always."""
         return await run_shell(
@@ -95,7 +134,16 @@ class LocalWorkspace:
             timeout_s=timeout_s,
             max_bytes=max_bytes,
             on_output=on_output,
+            sandbox=None if outside_sandbox else self._sandbox,
+            limits=self._limits,
         )
+
+    async def close(self) -> None:
+        """Kill what is left of the session's commands, and remove their temporary directory. Idempotent."""
+        await self.kill_strays()
+        if self._tmp is not None:
+            await asyncio.to_thread(remove_tmp, self._tmp)
+            self._tmp = None
 
     async def kill_strays(self) -> int:
         """Kill what the session's commands of this or an earlier process left running; return how many there were."""

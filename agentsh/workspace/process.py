@@ -23,6 +23,7 @@ from agentsh.ports.workspace import ProcessResult
 from agentsh.workspace import strays
 from agentsh.workspace.capture import Capture, Preview
 from agentsh.workspace.environ import RUN_MARK
+from agentsh.workspace.sandbox import Launch, Limits, Sandbox, with_limits
 from agentsh.workspace.strays import Birth, kill_marked
 
 TERM_GRACE_S = 1.0
@@ -33,6 +34,8 @@ QUIET_S = 0.15
 """After the direct child ended: how long a descendant may say nothing before the pipe is closed."""
 MAX_DRAIN_S = 1.0
 """After the direct child ended: how long a descendant is listened to at all."""
+WATCH_S = 0.05
+"""How often processes are counted, where there is a limit: one short read as long as there are few."""
 _KILLED_S = 2.0
 _CHUNK_BYTES = 262_144
 _PIPE_BYTES = 1_048_576
@@ -42,13 +45,14 @@ _PIPE_BYTES = 1_048_576
 class Ended:
     """How a process ended. exit: code, negative signal number, None at the time limit.
 
-    left_running: descendants were left when the direct child ended; they were killed.
+    left_running: descendants were left when the direct child ended; they were killed. stopped: why it was killed.
     """
 
     exit: int | None
     timed_out: bool
     left_running: bool
     duration_ms: int
+    stopped: str | None = None
 
 
 class Sink:
@@ -118,17 +122,32 @@ async def run_shell(
     timeout_s: float,
     max_bytes: int,
     on_output: Callable[[str], None] | None = None,
+    sandbox: Sandbox | None = None,
+    limits: Limits | None = None,
 ) -> ProcessResult:
-    """Run a shell line with /dev/null as its input, stdout and stderr in one pipe; see `Workspace.run`."""
+    """Run a shell line with /dev/null as its input, stdout and stderr in one pipe; see `Workspace.run`.
+
+    limits: for a command that no sandbox holds; a sandbox has its own.
+    """
     sink = Sink(max_bytes, on_output)
-    ended = await supervise(
-        [_shell(), "-c", command],
-        cwd=cwd,
-        environment=environment,
-        stdin=subprocess.DEVNULL,
-        sinks=[sink],
-        timeout_s=timeout_s,
+    argv = [_shell(), "-c", command]
+    launch = (
+        sandbox.launch(argv, cwd) if sandbox is not None else Launch(with_limits(limits, argv) if limits else argv)
     )
+    try:
+        ended = await supervise(
+            launch.argv,
+            cwd=cwd,
+            environment={**environment, **launch.environment},
+            stdin=subprocess.DEVNULL,
+            sinks=[sink],
+            timeout_s=timeout_s,
+            pass_fds=launch.pass_fds,
+            max_processes=limits.processes if limits is not None else 0,
+        )
+    finally:
+        launch.started()
+        left = launch.left_running()
     capture = sink.capture
     return ProcessResult(
         exit=ended.exit,
@@ -136,8 +155,9 @@ async def run_shell(
         total_bytes=capture.total_bytes,
         whole=capture.whole() if capture.cut else None,
         timed_out=ended.timed_out,
-        left_running=ended.left_running,
+        left_running=ended.left_running or (left and not ended.timed_out),
         duration_ms=ended.duration_ms,
+        stopped=ended.stopped,
     )
 
 
@@ -149,10 +169,13 @@ async def supervise(
     stdin: int,
     sinks: Sequence[Sink],
     timeout_s: float,
+    pass_fds: Sequence[int] = (),
+    max_processes: int = 0,
 ) -> Ended:
     """Run a program in a session and process group of its own until its direct child has ended.
 
-    cwd: None for the current directory. sinks: one for stdout and stderr together, or one for each.
+    cwd: None for the current directory. sinks: one for stdout and stderr together, or one for each. pass_fds: further
+    descriptors for it. max_processes: with more descendants than that at once all are killed; 0 for no limit.
     At the time limit the group gets SIGTERM, a second later SIGKILL. Whatever descendants are left then are killed,
     those too that left the group but not the mark in their environment. Cancellation does the same, faster, and is
     passed on afterwards.
@@ -162,8 +185,9 @@ async def supervise(
     """
     mark = secrets.token_hex(8)
     began_s = time.monotonic()
-    child = _Child(_spawn(argv, cwd, {**environment, RUN_MARK: mark}, stdin, sinks), mark)
+    child = _Child(_spawn(argv, cwd, {**environment, RUN_MARK: mark}, stdin, sinks, pass_fds), mark)
     timed_out = held = False
+    watch = asyncio.create_task(child.watch(max_processes)) if max_processes else None
     try:
         if not await _within(timeout_s, child.ended):
             timed_out = True
@@ -174,14 +198,17 @@ async def supervise(
             await to_the_end(asyncio.create_task(child.stop(CANCEL_GRACE_S, sinks)))
         raise
     finally:
+        if watch is not None:
+            watch.cancel()
         left = child.clear()
         for sink in sinks:
             sink.close()
     return Ended(
         exit=None if timed_out else child.exit,
         timed_out=timed_out,
-        left_running=(left or held) and not timed_out,
+        left_running=(left or held) and not timed_out and not child.crowded,
         duration_ms=int((time.monotonic() - began_s) * 1000),
+        stopped=f"it had more than {max_processes:,} processes" if child.crowded else None,
     )
 
 
@@ -190,13 +217,25 @@ def _shell() -> str:
 
 
 def _spawn(
-    argv: Sequence[str], cwd: str | None, environment: Mapping[str, str], stdin: int, sinks: Sequence[Sink]
+    argv: Sequence[str],
+    cwd: str | None,
+    environment: Mapping[str, str],
+    stdin: int,
+    sinks: Sequence[Sink],
+    pass_fds: Sequence[int],
 ) -> "subprocess.Popen[bytes]":
     ends: list[int] = []
     try:
         ends.extend(sink.open() for sink in sinks)
         return subprocess.Popen(
-            argv, cwd=cwd, env=environment, stdin=stdin, stdout=ends[0], stderr=ends[-1], start_new_session=True
+            argv,
+            cwd=cwd,
+            env=environment,
+            stdin=stdin,
+            stdout=ends[0],
+            stderr=ends[-1],
+            start_new_session=True,
+            pass_fds=pass_fds,
         )
     except (OSError, ValueError) as error:
         for sink in sinks:
@@ -218,11 +257,12 @@ def _why(error: OSError | ValueError, cwd: str | None) -> str:
 
 
 class _Child:
-    """The direct child and its group. ended: it has; exit: its code, once it was reaped."""
+    """The direct child and its group. ended: it has; exit: its code, once it was reaped. crowded: killed for that."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", mark: str) -> None:
         self.ended = asyncio.Event()
         self.exit: int | None = None
+        self.crowded = False
         self._process = process
         self._mark = mark
         self._birth = Birth.of(process.pid)
@@ -235,6 +275,21 @@ class _Child:
             self._waiter = self._loop.create_task(self._wait_in_thread())
         else:
             self._loop.add_reader(self._pidfd, self._on_end)
+
+    async def watch(self, most: int) -> None:
+        """Kill everything once there are more than `most` processes: the limit of the system spares root."""
+        before = strays.tasks()
+        while not self.crowded:
+            await asyncio.sleep(WATCH_S)
+            if strays.tasks() - before <= most:
+                continue
+            # Held still while they are counted: a bomb grows faster than anybody counts.
+            self._signal(signal.SIGSTOP)
+            self.crowded = strays.more_marked(RUN_MARK, self._mark, self._birth.pid, most)
+            if self.crowded:
+                self._signal(signal.SIGKILL)
+                kill_marked(RUN_MARK, self._mark)
+            self._signal(signal.SIGCONT)
 
     async def stop(self, grace_s: float, sinks: Sequence[Sink]) -> None:
         """End the group: SIGTERM, and SIGKILL unless it lets go of the child and the pipes within the grace."""

@@ -19,7 +19,17 @@ if TYPE_CHECKING:
 
 MAX_FILES = 10_000
 MAX_BYTES = 200_000_000
-HOMES_OWN = ("sessions", "workspaces", "blobs", "trash", "index.db", "index.db-wal", "index.db-shm", "history")
+HOMES_OWN = (
+    "sessions",
+    "workspaces",
+    "blobs",
+    "trash",
+    "incoming",
+    "index.db",
+    "index.db-wal",
+    "index.db-shm",
+    "history",
+)
 """What stands in a home and belongs to other sessions."""
 PARTIAL = ".partial-"
 ABANDONED_S = 3600

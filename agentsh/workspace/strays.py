@@ -63,6 +63,30 @@ def kill_marked(name: str, value: str, since: Birth | None = None) -> int:
     return len(killed)
 
 
+def more_marked(name: str, value: str, first: int, most: int) -> bool:
+    """Tell whether more than `most` processes have `name` set to `value`. first: the number of the oldest of them."""
+    mark = os.fsencode(f"{name}={value}")
+    found, newest = 0, _newest()
+    for pid in range(first, newest + 1) if newest >= first else _candidates(None):
+        try:
+            with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
+                found += mark in file.read()
+        except OSError:
+            continue
+        if found > most:
+            return True
+    return False
+
+
+def tasks() -> int:
+    """Return how many tasks the system has (the fourth field of /proc/loadavg, proc(5)); 0 where unknown."""
+    try:
+        with open("/proc/loadavg", "rb", buffering=0) as file:
+            return int(file.read().split()[3].partition(b"/")[2])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
 def _marked(mark: bytes, since: Birth | None) -> tuple[set[int], bool]:
     """Return the processes with the mark, and whether one could not be judged yet."""
     marked: set[int] = set()

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from agentsh.testing.server import ScriptedServer
+from tests.buckets import gate, moto_port, s3
 from tests.e2e.harness import Shell
+
+__all__ = ["gate", "moto_port", "s3"]
 
 
 @pytest.fixture

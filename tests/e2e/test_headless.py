@@ -174,7 +174,7 @@ def test_limits_exit_7(shell: Shell, serve: Serve) -> None:
 
 def test_an_approval_that_could_not_be_asked_exits_8(shell: Shell, serve: Serve) -> None:
     serve(reply(calls=[call("write", {"path": "a", "content": "x"})]), reply("I could not."))
-    done = shell.run("new", "go", "-p")
+    done = shell.run("new", "go", "-p", "--mode", "ask")
     assert (done.code, done.text) == (8, "I could not.\n")
     assert not (shell.workspace() / "a").exists()
     assert of_type(shell.events(), "tool_result")[0]["status"] == "denied"

@@ -41,6 +41,15 @@ class NoWorkspace:
     sandbox = "none"
     root = "/nowhere"
 
+    def relative(self, path: str) -> str:
+        return path
+
+    def real(self, path: str) -> str | None:
+        return path
+
+    def expands(self, pattern: str) -> list[str]:
+        return []
+
 
 @dataclass
 class Counter:

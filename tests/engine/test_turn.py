@@ -234,7 +234,7 @@ async def test_two_cancellations_do_not_leave_the_log_behind(ticks: int) -> None
 
 
 async def test_a_yes_for_the_session_is_for_that_very_command() -> None:
-    long = "true " * 500
+    long = "touch " * 500
     approver = ScriptedApprover([Answer("session"), Answer("no")])
     rig = await new(
         [Say((), (("hang", {"path": long + "a"}),)), Say((), (("hang", {"path": long + "b"}),)), Say(("ok",))],

@@ -19,7 +19,7 @@ from agentsh.models.scripted import Say
 from agentsh.ports.approver import Answer, Question
 from agentsh.repl import commands
 from agentsh.repl.ask import TerminalApprover
-from agentsh.repl.asked import ARM_S, question_rows
+from agentsh.repl.asked import ARM_S, Asked, question_rows
 from agentsh.repl.history import TypedHistory
 from agentsh.repl.loop import Repl, run_repl
 from agentsh.repl.prompt import Actions, Prompt
@@ -186,6 +186,8 @@ def asked() -> Iterator[tuple[PipeInput, ReplIO, Prompt]]:
         ("y", Answer("yes")),
         ("s", Answer("session")),
         ("xn", Answer("no")),
+        ("pn", Answer("no")),  # without a rule there is no yes for the project
+        ("  y", Answer("yes")),
         ("enot now\r", Answer("no", "not now")),
         ("e\r", Answer("no")),
     ],
@@ -224,9 +226,29 @@ def test_a_question_is_cut_and_clean() -> None:
     rows = question_rows(Question("shell\x1b]0;x\x07", "s" * 300, preview, ()), 40, 30)
     lines = ["".join(part[1] for part in row) for row in rows]
     assert "\x1b" not in "".join(lines)
-    assert "  … 25 more lines" in lines
+    assert "  … 25 more lines (space)" in lines
     assert all(get_cwidth(line) <= 40 for line in lines)
     assert " ".join("".join(lines[-2:]).split()) == "y yes s yes, for this session n no e no, and say why"
+
+
+def test_a_lasting_yes_says_what_it_allows() -> None:
+    preview = "\n".join(f"line {n}" for n in range(60))
+    why, rules = "npm test: it may change something", ("shell(npm test *)",)
+    question = Question("shell", "npm test", preview, ("exec",), why, rules)
+    text = "\n".join("".join(part[1] for part in row) for row in question_rows(question, 60, 30, 29))
+    assert "line 29" in text
+    assert "line 28" not in text
+    assert "29 lines above" in text
+    assert why in text
+    assert "always: shell(npm test *)" in text
+    assert " p for this project" in text
+
+
+async def test_a_yes_for_the_project() -> None:
+    question = Question("shell", "npm test", "npm test", ("exec",), "why", ("shell(npm test *)",))
+    asking = Asked(question, iter([0.0, 1.0]).__next__)
+    asking.key("p")
+    assert await asking.answer == Answer("project")
 
 
 def test_history(tmp_path: Path) -> None:
@@ -246,8 +268,9 @@ def test_typed_bytes_that_are_no_text() -> None:
 
 def test_status_line_keeps_the_id() -> None:
     state = SessionState(id=rig.ID, model="gpt-5", mode="auto")
-    assert status_line(state, "bwrap", 80) == f"gpt-5 · auto · bwrap · {rig.ID}"
-    assert status_line(state, "none", 40) == f"gpt-5 · auto · {rig.ID}"
+    assert status_line(state, "bwrap", 80) == f"bwrap · auto · gpt-5 · {rig.ID}"
+    assert status_line(state, "none", 40) == f"unsandboxed · auto · {rig.ID}"
+    assert status_line(state, "none", 32) == f"unsandboxed · {rig.ID}"
     assert status_line(state, "none", 20) == rig.ID
 
 

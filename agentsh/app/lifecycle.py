@@ -1,0 +1,153 @@
+"""What becomes of sessions: archived, renamed, tagged, thrown away and taken back. The commands are in `cli`."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentsh import __version__
+from agentsh.app.catalog import Place, read_summary, row_of
+from agentsh.app.paths import Home
+from agentsh.app.stores import event_store
+from agentsh.base.errors import LogError, LogWriteFailed, SessionMissing, SessionReadOnly
+from agentsh.log.files import RealFiles
+from agentsh.log.lease import take
+from agentsh.stores.archiving import Archived, archive_session, unarchive_session
+from agentsh.stores.trash import Trash, Trashed
+
+if TYPE_CHECKING:
+    from agentsh.context.state import SessionState
+    from agentsh.events.base import Fact
+
+Progress = Callable[[int], None]
+
+
+def archive(place: Place, progress: Progress) -> Archived:
+    """Archive a session. Raises as `archive_session`."""
+    if not place.archived and not place.size:
+        asyncio.run(_open_and_close(place))  # a change of segments was interrupted: opening begins the open one
+
+    def facts() -> Mapping[str, Any]:
+        summary = read_summary(place)
+        whole = "problem" not in summary and not summary.get("damages")
+        return {"summary": {k: v for k, v in summary.items() if k != "damages"}} if whole else {}
+
+    return archive_session(str(place.home.sessions), place.id, facts, progress=progress)
+
+
+def unarchive(place: Place, progress: Progress) -> bool:
+    """Take a session out of its archive; return False where it was not in one. Raises as `unarchive_session`."""
+    return unarchive_session(str(place.home.sessions), place.id, progress=progress)
+
+
+async def _open_and_close(place: Place) -> None:
+    opened = await event_store(place.home).open(place.id)
+    await opened.log.close()
+
+
+def unexported(place: Place) -> tuple[str, list[str] | None] | None:
+    """Return (what it was made of, files) where the workspace holds something that is nowhere else, else None.
+
+    Files are None where there are too many to compare. A workspace that is not the session's own is not touched by
+    `rm`, and not looked at.
+    """
+    from agentsh.workspace.changes import not_taken_over
+
+    workspace = place.home.workspaces / place.id
+    if not workspace.is_dir() or workspace.is_symlink():
+        return None
+    kind, origin = row_of(place).summary.get("workspace"), row_of(place).summary.get("origin")
+    source = Path(origin) if kind in ("copy", "git") and isinstance(origin, str) else None
+    try:
+        files = not_taken_over(workspace, source)
+    except OSError as error:
+        raise LogError(
+            f"{workspace} cannot be looked through: {error.strerror}", hint="--yes moves it all the same"
+        ) from None
+    if files == []:
+        return None
+    return (str(source) if source is not None else "nothing", files)
+
+
+def remove(place: Place) -> str:
+    """Move a session, its log and its own workspace, to the trash; return where, below the home.
+
+    Raises:
+        SessionHeld: somebody has it open.
+        LogWriteFailed: the disk refused; it is as before, or `rm` again goes on.
+    """
+    from agentsh.stores.index import SummaryIndex
+    from agentsh.workspace.strays import AVAILABLE, kill_session
+
+    directory, workspace = place.home.sessions / place.id, place.home.workspaces / place.id
+    try:
+        lease = take(RealFiles(), str(directory), place.id)
+        try:
+            if AVAILABLE:
+                kill_session(place.id)  # what a killed agentsh left running must not go on in the trash
+            own = str(workspace) if workspace.is_dir() and not workspace.is_symlink() else None
+            where = Trash(str(place.home.root)).put(place.id, why="rm", workspace=own)
+        finally:
+            lease.release()
+    except FileNotFoundError as error:
+        raise SessionMissing(f"no session {place.id}") from error
+    except OSError as error:
+        raise LogWriteFailed(f"cannot move session {place.id} to the trash: {error.strerror or error}") from error
+    SummaryIndex(place.home.index_file).forget([place.id])
+    return where
+
+
+def restore(home: Home, text: str) -> Trashed:
+    """Move a session back from the trash: the newest one whose id `text` is, begins or ends.
+
+    Raises:
+        SessionMissing: the trash has none.
+        SessionExists: there is one of that id.
+        LogWriteFailed: the disk refused.
+    """
+    trash = Trash(str(home.root))
+    matches = [t for t in trash.listed() if t.session.startswith(text) or t.session.endswith(text)]
+    if not matches or not text:
+        raise SessionMissing(f"no session {text!r} in the trash of {home.root}")
+    if len({t.session for t in matches}) > 1:
+        raise SessionMissing(f"{text!r} fits several sessions in the trash; give more of the id")
+    try:
+        trash.restore(matches[0])
+    except OSError as error:
+        raise LogWriteFailed(f"cannot restore {matches[0].session}: {error.strerror or error}") from error
+    return matches[0]
+
+
+def record(place: Place, make: "Callable[[SessionState], Fact | None]") -> None:
+    """Open a session, record the fact that `make` returns for its state, if any, and close it again.
+
+    Raises:
+        SessionHeld, SessionReadOnly, LogWriteFailed: as opening and writing do.
+        LogError: it has no event.
+    """
+    if place.archived:
+        raise SessionReadOnly(f"session {place.id} is archived", hint=f"`agentsh unarchive {place.id}`")
+    asyncio.run(_record(place, make))
+
+
+async def _record(place: Place, make: "Callable[[SessionState], Fact | None]") -> None:
+    from agentsh.app.build import open_folded
+    from agentsh.base.clock import SystemClock
+    from agentsh.engine.bus import Bus
+    from agentsh.engine.journal import Journal
+    from agentsh.engine.open import Writer, reopen
+
+    opened, folded = await open_folded(event_store(place.home), place.id)
+    try:
+        state = folded.state
+        if not state.last_seq:
+            raise LogError(f"session {place.id} is empty", hint="`agentsh new` starts another")
+        fact = make(state)
+        if fact is not None:
+            journal = Journal(opened.log, state, Bus(None), SystemClock())
+            await reopen(journal, opened.recovery, Writer(__version__, socket.gethostname(), os.getpid()))
+            await journal.record(fact, durable=True)
+    finally:
+        await opened.log.close()

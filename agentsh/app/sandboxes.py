@@ -1,0 +1,68 @@
+"""Chooses what holds commands, by the settings, and makes the workspace in it."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentsh.app.paths import Home, user_home
+from agentsh.app.settings import Settings
+from agentsh.events.session import Mode
+from agentsh.workspace.bounds import bounds_of, make_tmp
+from agentsh.workspace.sandbox import Kind, Limits, choose, make
+
+if TYPE_CHECKING:
+    from agentsh.workspace.local import LocalWorkspace
+
+
+def choice(settings: Settings) -> tuple[Kind, str | None]:
+    """Return the kind of sandbox that commands will run in, and what should be said about it."""
+    return choose(settings.sandbox.kind)
+
+
+def first_mode(settings: Settings, asked: str | None) -> tuple[Mode, str | None]:
+    """Return the mode of a new session, and what should be said. asked: by the command line."""
+    kind, why = choice(settings)
+    mode = asked or settings.session.mode
+    if mode is None:
+        return ("ask" if kind == "none" else "auto"), why
+    return _MODES[mode], unsandboxed(mode, kind, why)
+
+
+def unsandboxed(mode: str, kind: Kind, why: str | None) -> str | None:
+    """Return what should be said of a mode that counts on a sandbox where there is none."""
+    if kind != "none":
+        return None
+    if mode == "auto":
+        return f"{why or 'the sandbox is off'}: each command is asked about"
+    return f"{why}: commands run unsandboxed" if mode == "yolo" and why else None
+
+
+_MODES: dict[str, Mode] = {"ask": "ask", "auto": "auto", "plan": "plan", "yolo": "yolo"}
+
+
+def make_workspace(root: Path, *, session: str, in_place: bool, home: Home, settings: Settings) -> "LocalWorkspace":
+    """Return the workspace of a session; where a private temporary directory cannot be made, without a sandbox."""
+    from agentsh.workspace.local import LocalWorkspace
+
+    wanted = settings.sandbox
+    limits = Limits(**wanted.limits.model_dump())
+    kind, _ = choice(settings)
+    try:
+        tmp = None if kind == "none" else make_tmp(session)
+    except OSError:
+        tmp = None
+    if tmp is None:
+        return LocalWorkspace(root, session=session, in_place=in_place, limits=limits)
+    bounds = bounds_of(
+        root,
+        tmp=tmp,
+        homes=[home.root, user_home(os.environ)],
+        writable=wanted.writable,
+        readable=wanted.readable,
+        unreadable=wanted.unreadable,
+        network=wanted.network,
+        limits=limits,
+    )
+    return LocalWorkspace(
+        root, session=session, in_place=in_place, sandbox=make(kind, bounds), limits=limits, tmp=tmp
+    )

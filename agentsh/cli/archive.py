@@ -1,0 +1,36 @@
+"""`agentsh archive` and `agentsh unarchive`: a session's log as one small file, and back."""
+
+from agentsh.app.lifecycle import archive as make_archive
+from agentsh.app.lifecycle import unarchive as take_back
+from agentsh.cli.progress import Bar
+from agentsh.cli.writable import find_writable
+
+
+def archive(sessions: list[str]) -> int:
+    """Archive sessions; return 0."""
+    for text in sessions:
+        place = find_writable(text)
+        bar = Bar(f"archiving {place.id}")
+        try:
+            done = make_archive(place, bar)
+        finally:
+            bar.wipe()
+        if done.before:
+            print(f"{place.id} is archived already ({done.packed_bytes:,} bytes)")
+            continue
+        saved = 1 - done.packed_bytes / max(done.raw_bytes, 1)
+        print(f"{place.id} is archived: {done.raw_bytes:,} bytes are {done.packed_bytes:,} now, {saved:.0%} saved")
+    return 0
+
+
+def unarchive(sessions: list[str]) -> int:
+    """Take sessions out of their archives; return 0."""
+    for text in sessions:
+        place = find_writable(text)
+        bar = Bar(f"unpacking {place.id}")
+        try:
+            was = take_back(place, bar)
+        finally:
+            bar.wipe()
+        print(f"{place.id} is {'not archived any more' if was else 'not archived'}")
+    return 0

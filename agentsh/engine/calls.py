@@ -1,0 +1,48 @@
+"""What a call of a tool does, in parts that rules can be held against."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agentsh.base.errors import PathRefused
+from agentsh.base.text import one_line
+from agentsh.engine.shell.judge import Judgement, Part, judge
+from agentsh.ports.tool import Tool
+from agentsh.ports.workspace import Workspace
+
+_PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+?)\s*$", re.MULTILINE)
+
+
+def what_it_does(tool: Tool, arguments: Mapping[str, Any], workspace: Workspace) -> Judgement:
+    """Return the parts of a call: of a shell line each command, of any other tool the call itself."""
+    spec = tool.spec
+    if "exec" in spec.effects and spec.subject is not None:
+        line = arguments.get(spec.subject)
+        return judge(line, workspace) if isinstance(line, str) else Judgement((), "there is no command")
+    problem = None
+    if spec.effects & {"exec", "net"}:
+        problem = "it reaches out of the workspace"
+    elif "write" in spec.effects:
+        problem = "it changes files"
+    paths = {path: None for given in _paths(arguments) for path in _spellings(given, workspace)}
+    about = next(iter(paths), "") or one_line(str(arguments.get(spec.subject or "", "")), 200)
+    return Judgement((Part(spec.name, f"{spec.name} {about}".strip(), (), tuple(paths), problem),))
+
+
+def _paths(arguments: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in arguments.items():
+        if name == "path" and isinstance(value, str):
+            yield value
+        elif name == "paths" and isinstance(value, (list, tuple)):
+            yield from (each for each in value if isinstance(each, str))
+        elif name == "patch" and isinstance(value, str):
+            yield from _PATCHED.findall(value)
+
+
+def _spellings(path: str, workspace: Workspace) -> list[str]:
+    """Return a path relative to the root: as spelled, and with links followed where it stays inside."""
+    try:
+        spelled = workspace.relative(path)
+    except PathRefused:
+        return [path]
+    return [spelled, workspace.real(spelled) or spelled]

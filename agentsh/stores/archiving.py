@@ -1,0 +1,82 @@
+"""Archiving of one session: under its lease, so that nobody writes meanwhile, with its errors in our words."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from agentsh.base.errors import LogError, LogWriteFailed, SessionMissing
+from agentsh.log.archive import NAME, Unarchivable, archive, is_archived, settle, sweep, unarchive
+from agentsh.log.checkpoint import DIRECTORY, checkpoint_name, checkpoint_seqs
+from agentsh.log.files import FileSystem, RealFiles
+from agentsh.log.lease import take
+from agentsh.log.segment import OPEN_NAME, discard
+
+Progress = Callable[[int], None]
+
+
+class Archived(NamedTuple):
+    """What archiving did. raw_bytes: of the content; packed_bytes: of the file. before: it was archived already."""
+
+    raw_bytes: int
+    packed_bytes: int
+    before: bool
+
+
+def archive_session(
+    sessions_dir: str, session: str, facts: Callable[[], Mapping[str, Any]], *, files: FileSystem | None = None,
+    progress: Progress = lambda _: None,
+) -> Archived:  # fmt: skip
+    """Turn a session's log, which has an open segment, into an archive. facts: see `Description`.
+
+    Raises:
+        SessionMissing, SessionHeld: there is none; somebody has it open.
+        LogError: a segment is damaged.
+        LogWriteFailed: the disk refused; the log is whole, in one form or the other.
+    """
+    disk, directory = files or RealFiles(), os.path.join(sessions_dir, session)
+    with _held(disk, directory, session, "archive"):
+        path = os.path.join(directory, NAME)
+        if is_archived(disk, directory):
+            sweep(disk, directory)
+            return Archived(0, disk.stat(path).size, True)
+        written = disk.stat(os.path.join(directory, OPEN_NAME)).mtime_ns
+        description = archive(disk, directory, session, facts(), progress)
+        if isinstance(disk, RealFiles):
+            os.utime(path, ns=(written, written))  # `ls` goes on to say when the session was last written
+        for seq in checkpoint_seqs(disk, directory):
+            discard(disk, os.path.join(directory, DIRECTORY, checkpoint_name(seq)))
+        return Archived(description.raw_bytes, disk.stat(path).size, False)
+
+
+def unarchive_session(
+    sessions_dir: str, session: str, *, files: FileSystem | None = None, progress: Progress = lambda _: None
+) -> bool:
+    """Put an archived session's log back; return False where it was not archived. Raises as `archive_session`."""
+    disk, directory = files or RealFiles(), os.path.join(sessions_dir, session)
+    with _held(disk, directory, session, "unarchive"):
+        if not is_archived(disk, directory):
+            settle(disk, directory)
+            return False
+        written = disk.stat(os.path.join(directory, NAME)).mtime_ns
+        unarchive(disk, directory, progress)
+        if isinstance(disk, RealFiles):
+            os.utime(os.path.join(directory, OPEN_NAME), ns=(written, written))
+        return True
+
+
+@contextmanager
+def _held(files: FileSystem, directory: str, session: str, what: str) -> Iterator[None]:
+    try:
+        lease = take(files, directory, session)
+        try:
+            yield
+        finally:
+            lease.release()
+    except Unarchivable as error:
+        hint = f"`agentsh repair {session}`" if what == "archive" else "`agentsh verify` tells more"
+        raise LogError(f"cannot {what} session {session}: {error}", hint=hint) from error
+    except FileNotFoundError as error:
+        raise SessionMissing(f"no session {session}, or nothing of its log is there") from error
+    except OSError as error:
+        raise LogWriteFailed(f"cannot {what} session {session}: {error.strerror or error}") from error

@@ -1,0 +1,121 @@
+"""Objects as files below a directory, for `file://`: a disk that is mounted, a share, a folder that is synced.
+
+Ours and not obstore's local store, because that has no conditional replacement and syncs nothing; so it needs no
+extra package either.
+"""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import md5
+
+from agentsh.base.errors import StorageRefused, StorageUnavailable
+from agentsh.log.files import CREATE, LOCK_FILE, READ, FileSystem, RealFiles, make_dirs, write_all
+from agentsh.log.segment import chunks, discard, exists
+from agentsh.stores.bucket import Found
+
+LOCK = ".lock"
+
+
+class FileBucket:
+    """`ROOT/KEY`. Each object is written to another name, synced and renamed, under a lock on `ROOT/.lock`."""
+
+    def __init__(self, root: str, *, files: FileSystem | None = None) -> None:
+        self.url = f"file://{root}"
+        self._root = root
+        self._files = files or RealFiles()
+
+    def read(self, key: str) -> tuple[bytes, Found] | None:
+        """Return an object's bytes with what it is."""
+        with self._told():
+            data = self._content(self._path(key))
+        return None if data is None else (data, _found(key, data))
+
+    def head(self, key: str) -> Found | None:
+        """Return what an object is: the whole file is read, so that its hash is the truth."""
+        found = self.read(key)
+        return found[1] if found is not None else None
+
+    def create(self, key: str, data: bytes) -> Found | None:
+        """Make an object."""
+        path = self._path(key)
+        with self._told(), self._locked():
+            if exists(self._files, path):
+                return None
+            self._write(path, data)
+        return _found(key, data)
+
+    def replace(self, key: str, data: bytes, old: Found) -> Found | None:
+        """Put new bytes in the place of `old`."""
+        path = self._path(key)
+        with self._told(), self._locked():
+            now = self._content(path)
+            if now is None or _found(key, now).version != old.version:
+                return None
+            self._write(path, data)
+        return _found(key, data)
+
+    def list(self, prefix: str) -> Iterator[str]:
+        """Yield the names directly below `prefix`."""
+        with self._told():
+            try:
+                names = self._files.listdir(self._path(prefix))
+            except FileNotFoundError:
+                names = []
+        yield from sorted(name for name in names if not name.startswith("."))
+
+    def _path(self, key: str) -> str:
+        return os.path.join(self._root, *key.split("/"))
+
+    def _content(self, path: str) -> bytes | None:
+        try:
+            fd = self._files.open(path, READ)
+        except FileNotFoundError:
+            return None
+        try:
+            return b"".join(chunks(self._files, fd, 0))
+        finally:
+            self._files.close(fd)
+
+    def _write(self, path: str, data: bytes) -> None:
+        files, place = self._files, os.path.dirname(path)
+        make_dirs(files, place)
+        new = os.path.join(place, f".{os.path.basename(path)}.{secrets.token_hex(4)}.new")
+        fd = files.open(new, CREATE)
+        try:
+            try:
+                write_all(files, fd, data)
+                files.sync(fd)
+            finally:
+                files.close(fd)
+            files.rename(new, path)
+        except OSError:
+            discard(files, new)
+            raise
+        files.sync_dir(place)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        make_dirs(self._files, self._root)
+        fd = self._files.open(os.path.join(self._root, LOCK), LOCK_FILE)
+        try:
+            with suppress(OSError):  # a share that knows no flock: then one machine at a time
+                self._files.lock(fd, exclusive=True, wait=True)
+            yield
+        finally:
+            self._files.close(fd)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except (PermissionError, NotADirectoryError, IsADirectoryError) as error:
+            raise StorageRefused(f"{self.url}: {error.strerror}") from error
+        except OSError as error:
+            raise StorageUnavailable(f"{self.url}: {error.strerror or error}") from error
+
+
+def _found(key: str, data: bytes) -> Found:
+    digest = md5(data, usedforsecurity=False).hexdigest()
+    return Found(key, len(data), digest, digest)

@@ -1,0 +1,153 @@
+"""S3, Google Cloud Storage, Azure Blob Storage and what speaks like them, through obstore (the extra `upload`).
+
+This module owns obstore: it loads it where it is needed, and translates what it raises. What a server or the client
+says may hold signed URLs, so that of their texts only the status and the code get through.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from agentsh.base.errors import StorageError, StorageRefused, StorageUnavailable, UsageProblem
+from agentsh.stores.bucket import Found
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+CONNECT_S = 5
+RETRIES = 2
+"""obstore's default of 10 makes a dead endpoint take 8 s for each call (reference/libraries.md, section 4)."""
+CREDENTIALS_HINT = "credentials come from the environment: see docs/upload.md"
+
+_MD5 = re.compile(r'"?([0-9a-f]{32})"?')
+_STATUS = re.compile(r"status code: ([0-9]{3})")
+_CODE = re.compile(r"<Code>([A-Za-z0-9]{1,60})</Code>")
+_REFUSED = re.compile("status code: 40[13]|redential")
+_SETTINGS = re.compile(
+    "Unable to recognise|must be specified|builder error|Unrecognised|MissingAccount|MissingBucket"
+)
+_LOOPBACK = re.compile(r"http://(127\.[0-9.]+|localhost|\[::1\])(:[0-9]+)?(/|$)")
+
+
+class ObjectBucket:
+    """Objects below `url`: `s3://bucket/prefix`, `gs://…`, `az://container/…`. timeout_s: for one request."""
+
+    def __init__(self, url: str, *, timeout_s: float, endpoint: str | None = None) -> None:
+        self.url = url
+        try:
+            from obstore import exceptions, store
+        except ImportError:
+            raise UsageProblem(
+                f"{url} needs the package obstore", hint="`pip install 'agentsh[upload]'` brings it"
+            ) from None
+        self._exceptions = exceptions
+        config: dict[str, Any] = {"checksum_algorithm": "SHA256"} if url.startswith("s3:") else {}
+        options: dict[str, Any] = {
+            "timeout": f"{int(timeout_s * 1000)}ms", "connect_timeout": f"{int(min(CONNECT_S, timeout_s) * 1000)}ms",
+        }  # fmt: skip
+        if endpoint is not None and _LOOPBACK.match(endpoint):
+            options["allow_http"] = True
+        backoff = {
+            "init_backoff": timedelta(milliseconds=200), "max_backoff": timedelta(seconds=5), "base": 2,
+        }  # fmt: skip
+        retry = {"max_retries": RETRIES, "retry_timeout": timedelta(seconds=timeout_s * 1.5), "backoff": backoff}
+        make: Any = store.from_url  # its overloads know no kind of store that is chosen at run time
+        with self._told():
+            self._store: ObjectStore = make(url, config=config, client_options=options, retry_config=retry)
+
+    def read(self, key: str) -> tuple[bytes, Found] | None:
+        """Return an object's bytes with what it is."""
+        with self._told():
+            try:
+                got = self._store.get(key)
+                return bytes(got.bytes()), _found(key, got.meta["size"], got.meta)
+            except FileNotFoundError as error:
+                self._no_bucket(error)
+        return None
+
+    def head(self, key: str) -> Found | None:
+        """Return what an object is."""
+        with self._told():
+            try:
+                meta = self._store.head(key)
+                return _found(key, meta["size"], meta)
+            except FileNotFoundError as error:
+                self._no_bucket(error)
+        return None
+
+    def create(self, key: str, data: bytes) -> Found | None:
+        """Make an object."""
+        with self._told():
+            try:
+                return _found(key, len(data), self._store.put(key, data, mode="create", use_multipart=False))
+            except self._exceptions.AlreadyExistsError:
+                return None
+
+    def replace(self, key: str, data: bytes, old: Found) -> Found | None:
+        """Put new bytes in the place of `old`."""
+        e_tag, _, version = old.version.partition("\n")
+        mode: Any = {"e_tag": e_tag} | ({"version": version} if version else {})
+        with self._told():
+            try:
+                return _found(key, len(data), self._store.put(key, data, mode=mode, use_multipart=False))
+            except (self._exceptions.PreconditionError, self._exceptions.AlreadyExistsError):
+                return None
+
+    def list(self, prefix: str) -> Iterator[str]:
+        """Yield the names directly below `prefix`."""
+        with self._told():
+            found = self._store.list_with_delimiter(prefix.rstrip("/"))
+        paths = [*found["common_prefixes"], *(meta["path"] for meta in found["objects"])]
+        yield from sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except StorageError:
+            raise
+        except FileNotFoundError as error:
+            raise self._refused("there is no such bucket", error) from None
+        except (self._exceptions.PermissionDeniedError, self._exceptions.UnauthenticatedError) as error:
+            raise self._refused("it refuses these credentials", error, CREDENTIALS_HINT) from None
+        except (self._exceptions.NotSupportedError, self._exceptions.InvalidPathError) as error:
+            raise self._refused("it cannot do what uploads need", error) from None
+        except (ValueError, self._exceptions.UnknownConfigurationKeyError) as error:
+            raise self._refused("the URL or its settings cannot be", error, "see docs/upload.md") from None
+        except (self._exceptions.BaseError, OSError) as error:
+            text = str(error)
+            if _REFUSED.search(text):
+                raise self._refused(
+                    "it refuses these credentials, or there are none", error, CREDENTIALS_HINT
+                ) from None
+            if _SETTINGS.search(text):
+                raise self._refused("the URL or its settings cannot be", error, "see docs/upload.md") from None
+            raise StorageUnavailable(f"{self.url}: {_why(text)}") from None
+
+    def _no_bucket(self, error: Exception) -> None:
+        if "NoSuchBucket" in str(error):
+            raise self._refused("there is no such bucket", error) from None
+
+    def _refused(self, what: str, error: Exception, hint: str | None = None) -> StorageRefused:
+        code = _coded(str(error))
+        return StorageRefused(f"{self.url}: {what}{f' ({code})' if code else ''}", hint=hint)
+
+
+def _coded(text: str) -> str:
+    status, code = _STATUS.search(text), _CODE.search(text)
+    return " ".join(found[1] for found in (status, code) if found is not None)
+
+
+def _why(text: str) -> str:
+    """Return in our own words why a request failed; the client's may hold what nobody should read."""
+    if code := _coded(text):
+        return f"it failed ({code})"
+    return "it does not answer" if "kind: Timeout" in text else "there is no connection to it"
+
+
+def _found(key: str, size: int, meta: Any) -> Found:
+    e_tag, version = meta.get("e_tag") or "", meta.get("version") or ""
+    md5_of = _MD5.fullmatch(e_tag)
+    return Found(key, size, f"{e_tag}\n{version}" if version else e_tag, md5_of[1] if md5_of else None)

@@ -1,0 +1,106 @@
+"""Works out what commands of a session may reach: which directories hold keys, homes and sessions of others."""
+
+import os
+import secrets
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from agentsh.workspace.sandbox import Bounds, Limits
+
+_KEYS = """
+    .ssh .aws .gnupg .netrc .git-credentials .config/git/credentials .config/gh .config/glab-cli .config/hub
+    .kube .docker .azure .config/gcloud .config/doctl .oci .terraform.d .vault-token .config/op .op .npmrc
+    .yarnrc.yml .pypirc .config/pip .cargo/credentials .cargo/credentials.toml .gem/credentials
+    .m2/settings.xml .gradle/gradle.properties .nuget .composer/auth.json .config/rclone .s3cfg .boto
+    .pgpass .my.cnf .mylogin.cnf .password-store .local/share/keyrings .local/share/kwalletd
+    .config/1Password .config/Bitwarden .mozilla .config/google-chrome .config/chromium
+    .config/BraveSoftware .thunderbird .electrum .bitcoin .ethereum .bash_history .zsh_history
+    .python_history .psql_history .mysql_history .node_repl_history .config/agentsh .codex .claude
+    .claude.json .gemini .config/openai .openai .config/anthropic .huggingface .cache/huggingface/token
+    .Xauthority .ICEauthority Library/Keychains Library/Cookies .env
+"""
+KEYS = tuple(_KEYS.split())
+"""Places in a user's home that hold keys or what was typed, of the tools that are common in 2026."""
+
+_INSIDE_A_HOME = (
+    "sessions",
+    "workspaces",
+    "blobs",
+    "trash",
+    "index.db",
+    "index.db-wal",
+    "index.db-shm",
+    "agentsh.toml",
+)
+_PREFIX = "agentsh-tmp-"
+
+
+def bounds_of(
+    root: Path,
+    *,
+    tmp: str,
+    homes: Iterable[Path],
+    writable: Sequence[str] = (),
+    readable: Sequence[str] = (),
+    unreadable: Sequence[str] = (),
+    network: bool = False,
+    limits: Limits | None = None,
+) -> Bounds:
+    """Return the bounds of a workspace. homes: of agentsh; of these only the workspace itself can be seen.
+
+    writable, readable, unreadable: paths of the configuration; `~` is the user's home.
+    """
+    here = os.path.realpath(root)
+    user = os.path.realpath(os.path.expanduser("~"))
+    hidden = dict.fromkeys(os.path.join(user, name) for name in KEYS)
+    for home in homes:
+        place = os.path.realpath(home)
+        if here == place or place.startswith(here.rstrip("/") + "/"):
+            hidden.update(dict.fromkeys(os.path.join(place, name) for name in _INSIDE_A_HOME))
+        else:
+            hidden[place] = None
+    hidden.update(dict.fromkeys(_real(path) for path in unreadable))
+    git = os.path.join(here, ".git")
+    guarded = [os.path.join(git, name) for name in ("config", "hooks")] if os.path.isdir(git) else []
+    return Bounds(
+        root=here,
+        tmp=tmp,
+        home=user,
+        writable=tuple(map(_real, writable)),
+        readable=tuple(map(_real, readable)),
+        hidden=tuple(os.path.realpath(path) for path in hidden if os.path.lexists(path)),
+        guarded=tuple(guarded),
+        network=network,
+        limits=limits or Limits(),
+    )
+
+
+def make_tmp(session: str) -> str:
+    """Make a private temporary directory for a session; what a killed agentsh left of an earlier one goes.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    top = os.path.realpath(tempfile.gettempdir())
+    for name in os.listdir(top):
+        if name.startswith(f"{_PREFIX}{session}-"):
+            remove_tmp(os.path.join(top, name))
+    path = os.path.join(top, f"{_PREFIX}{session}-{secrets.token_hex(4)}")
+    os.mkdir(path, 0o700)
+    return path
+
+
+def remove_tmp(path: str) -> None:
+    """Remove a private temporary directory, if it is one and ours."""
+    with suppress(OSError):
+        info = os.lstat(path)
+        if stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid() and _PREFIX in path:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _real(path: str) -> str:
+    return os.path.realpath(os.path.expanduser(path))

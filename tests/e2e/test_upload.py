@@ -1,0 +1,146 @@
+"""Sessions that are copied while they run: nothing waits for the server, and nothing is lost with the process."""
+
+import json
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from agentsh.stores.bucket_objects import ObjectBucket
+from agentsh.stores.pull import Puller
+from agentsh.testing.server import ScriptedServer
+from agentsh.testing.server_replies import hang, reply
+from agentsh.testing.server_script import Gate as Held
+from agentsh.testing.server_script import Text
+from tests.buckets import S3, SECRET, Gate
+from tests.e2e.harness import Shell, stop, wait_for
+
+Serve = Callable[..., ScriptedServer]
+
+
+def configured(shell: Shell, url: str, timeout_s: float = 20) -> None:
+    shell.home.mkdir(parents=True, exist_ok=True)
+    (shell.home / "agentsh.toml").write_text(f'[checkpoint]\nupload = "{url}"\nupload_timeout_s = {timeout_s}\n')
+
+
+def state(shell: Shell, session: str) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads((shell.home / "sessions" / session / "upload.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    return found
+
+
+def last_seq(shell: Shell, session: str) -> int:
+    return int(shell.events(session)[-1]["seq"])
+
+
+def copied(shell: Shell, s3: S3, session: str, place: Path) -> bytes:
+    """Return the open segment that a pull of this moment gives."""
+    bucket = ObjectBucket(s3.url, timeout_s=20, endpoint=os.environ["AWS_ENDPOINT_URL"])
+    Puller(bucket, str(place)).pull(session)
+    return (place / "sessions" / session / "events.jsonl").read_bytes()
+
+
+def test_a_session_is_copied_without_a_word(shell: Shell, serve: Serve, s3: S3, tmp_path: Path) -> None:
+    serve(reply("One."), reply("Two."))
+    configured(shell, s3.url)
+    done = shell.run("new", "first " + "x" * 30_000, "-p")
+    assert (done.code, done.text, done.err) == (0, "One.\n", "")
+    (session,) = shell.ids
+    wait_for(lambda: state(shell, session).get("last_seq") == last_seq(shell, session))
+    assert copied(shell, s3, session, tmp_path / "a") == shell.log(session).read_bytes()
+    assert shell.run("resume", session, "second", "-p").code == 0
+    wait_for(lambda: state(shell, session).get("last_seq") == last_seq(shell, session))
+    assert copied(shell, s3, session, tmp_path / "b") == shell.log(session).read_bytes()
+    for path in shell.home.rglob("*"):
+        if path.is_file():
+            assert SECRET.encode() not in path.read_bytes(), path
+
+
+def test_a_server_that_hangs_delays_nothing(shell: Shell, serve: Serve, s3: S3) -> None:
+    """The session has ended while its upload still waits for the first answer."""
+    serve(reply("Answer."))
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        silent.settimeout(20)
+        configured(shell, s3.url, 2)
+        done = shell.run("new", "hello", "-p", also=s3.env(silent.getsockname()[1]))
+        assert (done.code, done.text, done.err) == (0, "Answer.\n", "")
+        (session,) = shell.ids
+        waiting, _ = silent.accept()
+        assert state(shell, session).get("problem") is None
+        with waiting:
+            waiting.setblocking(False)
+            wait_for(lambda: state(shell, session).get("problem"))
+    assert "does not answer" in state(shell, session)["problem"]
+    assert shell.run("verify", session).code == 0
+
+
+def test_what_does_not_work_is_one_line_at_the_end_and_told_by_doctor(
+    shell: Shell, serve: Serve, gate: Gate, s3: S3
+) -> None:
+    answer = Held()
+    serve(reply("One."), reply(then=[answer, Text("Two.")]))
+    gate.rule = lambda n, method, path: 403
+    configured(shell, s3.url)
+    env = s3.env(gate.port)
+    assert shell.run("new", "hello", "-p", also=env).code == 0
+    (session,) = shell.ids
+    wait_for(lambda: state(shell, session).get("problem"))
+    before = state(shell, session)["at"]
+    process = shell.start("resume", session, "go on", "-p", **env)
+    wait_for(lambda: state(shell, session)["at"] > before)
+    answer.open()
+    out, err = process.communicate(timeout=50)
+    assert (process.returncode, out) == (0, b"Two.\n")
+    assert err.count(b"\n") == 1
+    assert b"the copy of this session is behind" in err
+    told = [
+        line for line in map(json.loads, shell.run("doctor", "--json", also=env).text.splitlines())
+        if line["subject"] == "upload"
+    ]  # fmt: skip
+    assert [line["state"] for line in told] == ["fail", "warn"]
+    refused = shell.run("push", session, also=env)
+    assert refused.code == 6
+    assert refused.err.count("\n") == 1
+    assert "credentials" in refused.err
+    said = [
+        refused.err,
+        err.decode(),
+        json.dumps(told),
+        shell.log(session).read_text(),
+        json.dumps(state(shell, session)),
+    ]
+    assert not any(SECRET in text for text in said)
+    gate.rule = lambda n, method, path: None
+    assert shell.run("push", session, also=env).code == 0
+
+
+def test_kill_9_of_the_session_loses_no_upload(shell: Shell, serve: Serve, s3: S3, tmp_path: Path) -> None:
+    """The pipe closes with the process, and what was acknowledged goes up all the same."""
+    server = serve(reply("One."), hang("half an answer"))
+    configured(shell, s3.url)
+    assert shell.run("new", "first", "-p").code == 0
+    (session,) = shell.ids
+    process = shell.start("resume", session, "second", "--json")
+    wait_for(lambda: len(server.requests) >= 2)
+    stop(process)
+    wait_for(lambda: state(shell, session).get("last_seq") == last_seq(shell, session))
+    assert copied(shell, s3, session, tmp_path / "a") == shell.log(session).read_bytes()
+
+
+def test_what_was_left_behind_is_brought_up_by_the_next_session(shell: Shell, serve: Serve) -> None:
+    serve(reply("One."), reply("Two."))
+    nas = shell.cwd.parent / "nas"
+    nas.write_text("not mounted: a file stands here")
+    configured(shell, f"file://{nas}")
+    shell.run("new", "first", "-p")
+    (first,) = shell.ids
+    wait_for(lambda: state(shell, first).get("problem"))
+    nas.unlink()
+    shell.run("new", "second", "-p")
+    wait_for(lambda: state(shell, first).get("last_seq") == last_seq(shell, first))
+    assert sorted(p.name for p in (nas / "sessions").iterdir()) == shell.ids

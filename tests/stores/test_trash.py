@@ -1,0 +1,89 @@
+"""The trash: everything that belongs to a session goes there and comes back, whatever happens between."""
+
+import errno
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from agentsh.base.errors import SessionExists, SessionMissing
+from agentsh.log.files import RealFiles
+from agentsh.stores.trash import Trash
+from tests.app.homes import add, sid
+from tests.log.disks import FaultyFiles
+
+
+def test_there_and_back(tmp_path: Path) -> None:
+    log = add(tmp_path, 1)
+    before = log.read_bytes()
+    work = tmp_path / "workspaces" / sid(1)
+    (work / "a.txt").write_text("work")
+    where = Trash(str(tmp_path)).put(sid(1), why="rm", workspace=str(work))
+    assert not log.parent.exists()
+    assert not work.exists()
+    assert (tmp_path / where / "session" / "events.jsonl").read_bytes() == before
+    (found,) = Trash(str(tmp_path)).listed()
+    assert (found.session, found.whole, found.has_workspace) == (sid(1), True, True)
+    Trash(str(tmp_path)).restore(found)
+    assert log.read_bytes() == before
+    assert (work / "a.txt").read_text() == "work"
+    assert list((tmp_path / "trash").iterdir()) == []
+
+
+def test_the_same_id_twice(tmp_path: Path) -> None:
+    trash = Trash(str(tmp_path))
+    for _ in range(2):
+        add(tmp_path, 1)
+        trash.put(sid(1), why="rm", workspace=str(tmp_path / "workspaces" / sid(1)))
+    assert len(trash.listed()) == 2
+    trash.restore(trash.listed()[0])
+    with pytest.raises(SessionExists):
+        trash.restore(trash.listed()[0])
+
+
+@pytest.mark.parametrize("for_ever", [False, True])
+def test_every_operation_fails_in_turn(tmp_path: Path, for_ever: bool) -> None:
+    """The session is listed, or whole in the trash; doing it again brings it there, and back."""
+    n, done = 0, False
+    while not done:
+        n += 1
+        home = tmp_path / str(n)
+        log = add_to(home)
+        work = home / "workspaces" / sid(1)
+        files = FaultyFiles(RealFiles(), n, errno.EIO, for_ever=for_ever)
+        with suppress(OSError):
+            Trash(str(home), files=files).put(sid(1), why="rm", workspace=str(work))
+        done = not files.hit
+        trash = Trash(str(home))
+        if log.exists():
+            trash.put(sid(1), why="rm", workspace=str(work))
+        (found,) = trash.listed()
+        assert found.whole
+        assert found.has_workspace
+        files = FaultyFiles(RealFiles(), n, errno.EIO, for_ever=for_ever)
+        with suppress(OSError):
+            Trash(str(home), files=files).restore(found)
+        if not log.exists():
+            (found,) = trash.listed()
+            trash.restore(found)
+        assert log.exists()
+        assert (work / "a.txt").exists()
+    assert n > 10
+
+
+def add_to(home: Path) -> Path:
+    home.mkdir()
+    log = add(home, 1)
+    (home / "workspaces" / sid(1) / "a.txt").write_text("work")
+    return log
+
+
+def test_what_is_not_ours_in_the_trash_is_not_listed(tmp_path: Path) -> None:
+    (tmp_path / "trash" / "20261129T101010Z-something").mkdir(parents=True)
+    (tmp_path / "trash" / "other").mkdir()
+    os.mkdir(tmp_path / "trash" / f"20261129T101010Z-{sid(1)}")
+    (found,) = Trash(str(tmp_path)).listed()
+    assert not found.whole
+    with pytest.raises(SessionMissing):
+        Trash(str(tmp_path)).restore(found)
