@@ -9,6 +9,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ from agentsh.app.surroundings import Looker
 from agentsh.app.texts import BlobTexts
 from agentsh.app.wiring import TOOLS, WIRES, load
 from agentsh.base.clock import Clock, SystemClock
-from agentsh.base.errors import AgentshError, BlobMissing, LogError, WorkspaceError
+from agentsh.base.errors import AgentshError, BlobMissing, LogError, LogWriteFailed, WorkspaceError
 from agentsh.base.waiting import to_the_end
 from agentsh.context.state import SessionState
 from agentsh.context.state_codec import reducer
@@ -251,11 +252,19 @@ async def resume_session(
         if plan.budget_tokens is not None or plan.choice.model != state.model:
             assembled.check_budget(state)
         show(Past(store, session))
-        await reopen(assembled.journal, opened.recovery, Writer(__version__, socket.gethostname(), os.getpid()))
-        await renew_environment(assembled.journal, BlobTexts(blobs), lambda: assembled.environment(state.workspace))
+        journal, request = assembled.journal, plan.choice.request()
+        environment = partial(assembled.environment, state.workspace)
+        steps: list[Callable[[], Awaitable[object]]] = [
+            partial(reopen, journal, opened.recovery, Writer(__version__, socket.gethostname(), os.getpid())),
+            partial(renew_environment, journal, BlobTexts(blobs), environment),
+            partial(assembled.session.record_model, plan.choice.model, request),
+        ]
         if directory is not None and str(root) != state.workspace_path:
-            await assembled.journal.record(WorkspaceMoved(path=str(root), reason="--dir"), durable=True)
-        await assembled.session.record_model(plan.choice.model, plan.choice.request())
+            moved = WorkspaceMoved(path=str(root), reason="--dir")
+            steps.insert(2, partial(journal.record, moved, durable=True, happened=True))
+        for step in steps:
+            with suppress(LogWriteFailed):  # a full disk: it is said, and held until there is room, as in a turn
+                await step()
         await assembled.session.opened(folded)
         await assembled.session.announce("session_opened", {"resumed": True})
     except BaseException:

@@ -1,7 +1,7 @@
 """The request for a summary, as a pure function of the state and what its `context_built` recorded; and its check.
 
 The conversation is sent as the next step would send it, with one message behind it, so that the provider's prompt
-cache serves the long part. See docs/adr/0005.
+cache serves the long part. See docs/adr/0007.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Compaction: older turns are replaced by a summary in the context. Either it is recorded whole, or nothing changed.
 
 The model writes the summary; where there is none, it fails, or its summary does not make the context shorter, an
-account from the log serves. What was asked and what it cost is on record whatever comes of it. See docs/adr/0005.
+account from the log serves. What was asked and what it cost is on record whatever comes of it. See docs/adr/0007.
 """
 
 import contextlib

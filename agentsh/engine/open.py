@@ -67,7 +67,7 @@ async def renew_environment(journal: Journal, texts: Texts, make: Callable[[], E
     if environment is not None and readable(environment, texts):
         return False
     note = Note(text="the system prompt and the tools could not be read any more; they are recorded anew as of today")
-    await journal.record_all([NewFact(note), NewFact(make())], durable=True)
+    await journal.record_all([NewFact(note), NewFact(make())], durable=True, happened=True)
     return True
 
 
@@ -89,7 +89,7 @@ async def reopen(journal: Journal, recovery: Recovery, writer: Writer) -> None:
         if recovery.newline_added:
             fact = fact.model_copy(update={"newline_added": True})
         facts.append(NewFact(fact, within=0))
-    await journal.record_all([*facts, *closing], durable=True)
+    await journal.record_all([*facts, *closing], durable=True, happened=True)
 
 
 def untold(state: SessionState, damages: Sequence[Damage]) -> list[Damage]:

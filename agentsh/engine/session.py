@@ -234,7 +234,7 @@ class Session:
     async def record_model(self, model: str, request: dict[str, Any]) -> None:
         """Record which model and request options hold from here on, where they are others than before."""
         if model != self.state.model or request != self.state.request:
-            await self._journal.record(ModelChanged(model=model, request=request), durable=True)
+            await self._journal.record(ModelChanged(model=model, request=request), durable=True, happened=True)
 
     async def rename(self, title: str) -> None:
         """Give the session a title."""

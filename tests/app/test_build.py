@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentsh.app.build import Plan, Screens, _opened, new_session, resume_session
+from agentsh.app.build import Plan, Screens, new_session, open_folded, resume_session
 from agentsh.app.paths import Home
 from agentsh.app.settings import Choice, Settings, choose_model
 from agentsh.app.stores import event_store
@@ -148,6 +148,6 @@ async def test_a_checkpoint_that_lies_about_its_reducer_costs_nothing() -> None:
     await log.append([Draft("renamed", "", {"title": "kept", "by": "user"})])
     assert await log.checkpoint(b'["not a state"]', reducer=reducer(), keep=3)
     await log.close()
-    opened, folded = await _opened(store, "x")
+    opened, folded = await open_folded(store, "x")
     assert (opened.folded, folded.state.title, folded.events) == (None, "kept", 1)
     await opened.log.close()
