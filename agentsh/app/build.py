@@ -17,10 +17,10 @@ from agentsh import __version__
 from agentsh.app.choosing import another
 from agentsh.app.grants import ProjectGrants, project_of
 from agentsh.app.outbox import with_uploads
+from agentsh.app.parts import hooks_of, limits_of, project_name, rules_of, step_settings
 from agentsh.app.past import Past
 from agentsh.app.paths import Home, user_home
-from agentsh.app.rooms import room_of
-from agentsh.app.settings import OFFLINE, Choice, Settings
+from agentsh.app.settings import Choice, Settings
 from agentsh.app.stores import blob_store, event_store
 from agentsh.app.surroundings import Looker
 from agentsh.app.texts import BlobTexts
@@ -37,19 +37,17 @@ from agentsh.engine.compactor import Compactor
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
 from agentsh.engine.open import Refolded, Writer, begin, refold, renew_environment, reopen
-from agentsh.engine.rules import Rules, parse_rules
 from agentsh.engine.session import Chosen, Parts, Session
-from agentsh.engine.step import ModelStep, Price, StepSettings
+from agentsh.engine.step import ModelStep
 from agentsh.engine.tool_runner import ToolRunner
 from agentsh.engine.turn import Limits, Turn
 from agentsh.engine.upkeep import CheckpointPolicy, Upkeep
 from agentsh.events.session import EnvironmentChanged, Mode, SessionInit, WorkspaceMoved, WorkspaceOrigin
 from agentsh.log.lease import LOCK_NAME
 from agentsh.log.segment import OPEN_NAME
-from agentsh.log.store import BlobStore, EventStore, Opened, OpenLog
+from agentsh.log.store import BlobStore, EventStore, Opened, OpenLog, Recovery
 from agentsh.models.token_counter import ModelCounter
 from agentsh.ports.approver import Approver
-from agentsh.ports.hook import Hook
 from agentsh.ports.model import Endpoint, Model
 from agentsh.ports.renderer import Renderer
 from agentsh.ports.tool import Tool
@@ -179,7 +177,7 @@ def _birth(session: str, choice: Choice, provisioned: "Provisioned", cwd: Path, 
         id=session,
         title=None,
         cwd=str(cwd),
-        project=_project(cwd),
+        project=project_name(cwd),
         model=choice.model,
         mode=mode,
         workspace=origin,
@@ -252,19 +250,8 @@ async def resume_session(
         if plan.budget_tokens is not None or plan.choice.model != state.model:
             assembled.check_budget(state)
         show(Past(store, session))
-        journal, request = assembled.journal, plan.choice.request()
-        environment = partial(assembled.environment, state.workspace)
-        steps: list[Callable[[], Awaitable[object]]] = [
-            partial(reopen, journal, opened.recovery, Writer(__version__, socket.gethostname(), os.getpid())),
-            partial(renew_environment, journal, BlobTexts(blobs), environment),
-            partial(assembled.session.record_model, plan.choice.model, request),
-        ]
-        if directory is not None and str(root) != state.workspace_path:
-            moved = WorkspaceMoved(path=str(root), reason="--dir")
-            steps.insert(2, partial(journal.record, moved, durable=True, happened=True))
-        for step in steps:
-            with suppress(LogWriteFailed):  # a full disk: it is said, and held until there is room, as in a turn
-                await step()
+        moved = str(root) if directory is not None and str(root) != state.workspace_path else None
+        await _record_opening(assembled, plan, opened.recovery, BlobTexts(blobs), moved_to=moved)
         await assembled.session.opened(folded)
         await assembled.session.announce("session_opened", {"resumed": True})
     except BaseException:
@@ -272,6 +259,23 @@ async def resume_session(
             await opened.log.close()
         raise
     return Running(assembled.session, session, home, assembled.workspace)
+
+
+async def _record_opening(
+    assembled: "_Assembly", plan: Plan, recovery: Recovery, texts: BlobTexts, *, moved_to: str | None
+) -> None:
+    journal, writer = assembled.journal, Writer(__version__, socket.gethostname(), os.getpid())
+    steps: list[Callable[[], Awaitable[object]]] = [
+        partial(reopen, journal, recovery, writer),
+        partial(renew_environment, journal, texts, partial(assembled.environment, journal.state.workspace)),
+        partial(assembled.session.record_model, plan.choice.model, plan.choice.request()),
+    ]
+    if moved_to is not None:
+        moved = WorkspaceMoved(path=moved_to, reason="--dir")
+        steps.insert(2, partial(journal.record, moved, durable=True, happened=True))
+    for step in steps:
+        with suppress(LogWriteFailed):  # a full disk: it is said, and held until there is room, as in a turn
+            await step()
 
 
 async def open_folded(store: EventStore, session: str) -> tuple[Opened, Refolded]:
@@ -313,7 +317,7 @@ class _Assembly:
         )
         self.workspace: Workspace = workspace
         self.journal = Journal(log, state, bus, clock)
-        hooks = _hooks(plan.settings, {"session": log.session, "workspace": str(root), "cwd": cwd})
+        hooks = hooks_of(plan.settings, {"session": log.session, "workspace": str(root), "cwd": cwd})
 
         def preapproved(state: SessionState) -> bool:
             """The demo model's calls are a script that we ship; in the user's own directory even they are asked."""
@@ -325,20 +329,23 @@ class _Assembly:
             hooks,
             screens.approver,
             preapproved=preapproved,
-            rules=_rules(plan.settings),
+            rules=rules_of(plan.settings),
             project=ProjectGrants(own, project_of(cwd)),
         )
         runner = ToolRunner(self.journal, offered, self.workspace, gate, hooks, texts, clock)
         model = make_model(plan.choice, clock)
         counter = ModelCounter()
-        step = ModelStep(self.journal, model, texts, counter, _step_settings(plan, plan.choice), clock)
+        step = ModelStep(
+            self.journal, model, texts, counter, step_settings(plan.settings, plan.choice, plan.budget_tokens), clock
+        )
         self._step = step
         compactor = Compactor(self.journal, step, texts, counter)
-        turn = Turn(self.journal, step, compactor, runner, plan.limits or _limits(plan.settings), clock)
+        turn = Turn(self.journal, step, compactor, runner, plan.limits or limits_of(plan.settings), clock)
 
         def choose(name: str) -> Chosen:
             choice = another(plan.choice, plan.settings, os.environ, name)
-            return Chosen(choice.model, choice.request(), make_model(choice, clock), _step_settings(plan, choice))
+            how = step_settings(plan.settings, choice, plan.budget_tokens)
+            return Chosen(choice.model, choice.request(), make_model(choice, clock), how)
 
         c = plan.settings.checkpoint
         policy = CheckpointPolicy(c.every_events, c.every_bytes, c.every_s, c.keep)
@@ -360,39 +367,3 @@ class _Assembly:
     def environment(self, origin: WorkspaceOrigin | None) -> EnvironmentChanged:
         """Return what requests start with, as of now. origin: None where the log has lost it."""
         return self._looker.begin(lambda now: _prompt(origin, now), self._choice.request())
-
-
-def _rules(settings: Settings) -> Rules:
-    given = settings.permissions
-    return Rules(parse_rules(given.allow), parse_rules(given.ask), parse_rules(given.deny))
-
-
-def _hooks(settings: Settings, about: Mapping[str, str]) -> list[Hook]:
-    if not settings.hooks:
-        return []
-    from agentsh.hooks.command import CommandHook
-
-    return [
-        CommandHook(name, tuple(h.command), frozenset(h.events), h.timeout_s, about)
-        for name, h in settings.hooks.items()
-    ]
-
-
-def _limits(settings: Settings) -> Limits:
-    return Limits(settings.session.max_steps, settings.session.max_cost_usd)
-
-
-def _step_settings(plan: Plan, choice: Choice) -> StepSettings:
-    room, price = room_of(plan.settings, choice, plan.budget_tokens), None
-    if choice.price is not None:
-        cached = choice.price.prompt if choice.price.cached is None else choice.price.cached
-        price = Price(choice.price.prompt, cached, choice.price.completion)
-    compacts = plan.settings.session.compact == "auto"
-    summarises = choice.wire not in OFFLINE
-    return StepSettings(room.budget(), price, compacts=compacts, summarises=summarises, room=room)
-
-
-def _project(cwd: Path) -> str | None:
-    """The name of the git repository around `cwd`, else of `cwd` itself; a tag for people, never a key."""
-    root = next((p for p in (cwd, *cwd.parents) if (p / ".git").exists()), cwd)
-    return root.name or None
