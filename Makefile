@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 PROMPT ?= Create a small project and run its tests.
 
-.PHONY: demo test check install install-test packages soak clean
+.PHONY: demo test check install install-test packages soak bench clean
 
 demo: install
 	$(BIN)/agentsh new --model demo --empty -p "$(PROMPT)"
@@ -38,6 +38,10 @@ check:
 
 soak: install-test
 	$(BIN)/pytest -m soak -n 0 -s
+
+# The table of targets, on a machine that does nothing else; some minutes.
+bench: install
+	$(BIN)/python benches/all.py --svg docs/benches.svg
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,55 +1,60 @@
 """The composition root: settings and names in, a running session out."""
 
 import asyncio
+import json
 import os
+import platform
 import shutil
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentsh import __version__
-from agentsh.app.births import birth, environment, origin_of
 from agentsh.app.choosing import another
 from agentsh.app.grants import ProjectGrants, project_of
+from agentsh.app.opening import open_folded
 from agentsh.app.outbox import with_uploads
+from agentsh.app.parts import checkpoint_policy, hooks_of, limits_of, packing, project_name, rules_of, step_settings
 from agentsh.app.past import Past
 from agentsh.app.paths import Home, user_home
-from agentsh.app.rewinding import present, whole_state, workspace_snapshots
+from agentsh.app.rewinding import present, workspace_snapshots
 from agentsh.app.settings import Choice, Settings
 from agentsh.app.stores import blob_store, event_store
+from agentsh.app.surroundings import Looker
 from agentsh.app.texts import BlobTexts
 from agentsh.app.wiring import TOOLS, WIRES, load
 from agentsh.base.clock import Clock, SystemClock
-from agentsh.base.errors import AgentshError, LogError
+from agentsh.base.errors import AgentshError, BlobMissing, LogError, LogWriteFailed
 from agentsh.base.waiting import to_the_end
-from agentsh.context.fold import settle
+from agentsh.context.rewinds import settle
 from agentsh.context.state import SessionState
-from agentsh.context.state_codec import reducer
+from agentsh.context.surroundings import Surroundings
+from agentsh.context.system_prompt import system_prompt
 from agentsh.engine.bus import Bus
+from agentsh.engine.compactor import Compactor
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
-from agentsh.engine.open import Refolded, Writer, begin, refold, renew_environment, reopen
+from agentsh.engine.open import Writer, begin, renew_environment, reopen
 from agentsh.engine.rewinding import Rewinder
-from agentsh.engine.rules import Rules, parse_rules
 from agentsh.engine.session import Chosen, Parts, Session
-from agentsh.engine.step import ModelStep, Price, StepSettings
+from agentsh.engine.step import ModelStep
 from agentsh.engine.tool_runner import ToolRunner
 from agentsh.engine.turn import Limits, Turn
-from agentsh.engine.upkeep import CheckpointPolicy, Upkeep
+from agentsh.engine.upkeep import Upkeep
+from agentsh.engine.whole import LoggedSession
 from agentsh.events.event import NewFact
-from agentsh.events.session import Mode, Note, WorkspaceMoved, WorkspaceOrigin
+from agentsh.events.session import EnvironmentChanged, Mode, Note, SessionInit, WorkspaceMoved, WorkspaceOrigin
 from agentsh.log.lease import LOCK_NAME
 from agentsh.log.segment import OPEN_NAME
-from agentsh.log.store import BlobStore, EventStore, Opened, OpenLog
+from agentsh.log.store import BlobStore, OpenLog, Recovery
+from agentsh.models.token_counter import ModelCounter
 from agentsh.ports.approver import Approver
-from agentsh.ports.hook import Hook
 from agentsh.ports.model import Endpoint, Model
 from agentsh.ports.renderer import Renderer
-from agentsh.ports.tokens import ByteEstimate
 from agentsh.ports.tool import Tool
 from agentsh.ports.workspace import Workspace
 
@@ -88,6 +93,7 @@ class Plan:
     screens: Screens
     limits: Limits | None = None
     budget_tokens: int | None = None
+    clock: Clock = field(default_factory=SystemClock)
 
 
 def make_model(choice: Choice, clock: Clock) -> Model:
@@ -118,6 +124,13 @@ def tools() -> Mapping[str, Tool]:
     return _Tools()
 
 
+def tool_schemas(offered: Mapping[str, Tool]) -> str:
+    """Return the neutral JSON list that environment_changed records."""
+    specs = [tool.spec for tool in offered.values()]
+    schemas = [{"name": s.name, "description": s.description, "parameters": s.parameters} for s in specs]
+    return json.dumps(schemas, ensure_ascii=False, separators=(",", ":"))
+
+
 async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, cwd: Path, mode: Mode) -> Running:
     """Create a session whose workspace was just made for it, and record its birth.
 
@@ -129,14 +142,13 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
     try:
         created = await to_the_end(creating)  # a cancellation waits: what is being made has to be known
         log = with_uploads(created, plan.home, plan.settings.checkpoint.upload)
-        blobs = blob_store(plan.home)
-        origin = origin_of(provisioned)
-        assembled = _Assembly(plan, log, SessionState(), blobs, provisioned.path, origin, cwd=str(cwd))
+        blobs, init = blob_store(plan.home), _birth(session, plan.choice, provisioned, cwd, mode)
+        assembled = _Assembly(plan, log, SessionState(), blobs, provisioned.path, init.workspace, cwd=str(cwd))
         journal = assembled.journal
-        init = birth(session, plan.choice, provisioned, cwd, mode)
         with blobs.writing():  # `gc` waits until the event that names them is written
-            first = environment(blobs, assembled.tools, plan.choice, provisioned.path, init.workspace)
-            await begin(journal, init, first)
+            environment = assembled.environment(init.workspace)
+            assembled.check_budget(SessionState(environment=environment))
+            await begin(journal, init, environment)
         await assembled.session.announce("session_opened", {"resumed": False})
     except BaseException:
         made = None if creating.cancelled() or creating.exception() else creating.result()
@@ -159,6 +171,39 @@ async def _take_back(
     finally:
         if log is not None:
             await log.close()
+
+
+def _birth(session: str, choice: Choice, provisioned: "Provisioned", cwd: Path, mode: Mode) -> SessionInit:
+    origin = WorkspaceOrigin(kind=provisioned.kind, origin=provisioned.origin, base=provisioned.base)
+    more = {} if provisioned.start is None else {"start": provisioned.start}
+    if provisioned.kind == "in-place":
+        more["path"] = str(provisioned.path)
+    return SessionInit(
+        id=session,
+        title=None,
+        cwd=str(cwd),
+        project=project_name(cwd),
+        model=choice.model,
+        mode=mode,
+        workspace=origin.model_copy(update=more) if more else origin,
+    )
+
+
+def _prompt(origin: WorkspaceOrigin | None, now: Surroundings) -> str:
+    """Return the system prompt, as of now. origin: None where the log has lost it."""
+    made_of = ""
+    if origin is not None:
+        made_of = {
+            "copy": f" (a copy of {origin.origin})",
+            "git": f" (a clone of {origin.origin}, on a branch of its own)",
+        }.get(origin.kind, f" ({origin.kind})")
+        if origin.start is not None:
+            made_of += f"; commands start in {origin.start}, paths of files count from the top"
+    return system_prompt(
+        workspace=now.directory + made_of,
+        system=f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+        date=now.date,
+    )
 
 
 def _discard(home: Home, session: str, provisioned: "Provisioned", *, has_log: bool) -> None:
@@ -203,24 +248,18 @@ async def resume_session(
             what = "nothing of it reads" if opened.recovery else "it stopped before it began"
             raise LogError(f"session {session} is empty: {what}", hint="`agentsh new` starts another")
         if state.behind:
-            settle(state, await asyncio.to_thread(whole_state, home, session))
+            settle(state, await asyncio.to_thread(LoggedSession(store, session).state))
         blobs = blob_store(home)
         root, notes = (directory, []) if directory else await asyncio.to_thread(present, home, session, state, blobs)
         plan = await plan_for(state)
         log = with_uploads(opened.log, home, settings.checkpoint.upload, at_once=True)
         assembled = _Assembly(plan, log, state, blobs, root, state.workspace, cwd=state.cwd)
+        if plan.budget_tokens is not None or plan.choice.model != state.model:
+            assembled.check_budget(state)
         show(Past(store, session))
-        await reopen(assembled.journal, opened.recovery, Writer(__version__, socket.gethostname(), os.getpid()))
-        await renew_environment(
-            assembled.journal,
-            BlobTexts(blobs),
-            lambda: environment(blobs, assembled.tools, plan.choice, root, state.workspace),
-        )
-        if directory is not None and str(root) != state.workspace_path:
-            await assembled.journal.record(WorkspaceMoved(path=str(root), reason="--dir"), durable=True)
-        await assembled.journal.record_all([NewFact(Note(text=note)) for note in notes])
-        await Rewinder(assembled.journal, assembled.snapshots, lambda: whole_state(home, session)).finish()
-        await assembled.session.record_model(plan.choice.model, plan.choice.request())
+        moved = str(root) if directory is not None and str(root) != state.workspace_path else None
+        await _record_opening(assembled, plan, opened.recovery, BlobTexts(blobs), moved_to=moved, notes=notes)
+        await Rewinder(assembled.journal, assembled.snapshots, LoggedSession(store, session)).finish()
         await assembled.session.opened(folded)
         await assembled.session.announce("session_opened", {"resumed": True})
     except BaseException:
@@ -230,22 +269,30 @@ async def resume_session(
     return Running(assembled.session, session, home, assembled.workspace)
 
 
-async def open_folded(store: EventStore, session: str) -> tuple[Opened, Refolded]:
-    """Open a log and fold it, from its newest checkpoint on where one is of use."""
-    opened = await store.open(session, reducer=reducer())
-    try:
-        return opened, refold(opened)
-    except ValueError:  # it names this reducer and is not its own
-        await opened.log.close()
-    except BaseException:
-        await opened.log.close()
-        raise
-    opened = await store.open(session)
-    try:
-        return opened, refold(opened)
-    except BaseException:
-        await opened.log.close()
-        raise
+async def _record_opening(
+    assembled: "_Assembly",
+    plan: Plan,
+    recovery: Recovery,
+    texts: BlobTexts,
+    *,
+    moved_to: str | None,
+    notes: Sequence[str],
+) -> None:
+    journal, writer = assembled.journal, Writer(__version__, socket.gethostname(), os.getpid())
+    steps: list[Callable[[], Awaitable[object]]] = [
+        partial(reopen, journal, recovery, writer),
+        partial(renew_environment, journal, texts, partial(assembled.environment, journal.state.workspace)),
+        partial(assembled.session.record_model, plan.choice.model, plan.choice.request()),
+    ]
+    if moved_to is not None:
+        moved = WorkspaceMoved(path=moved_to, reason="--dir")
+        steps.insert(2, partial(journal.record, moved, durable=True, happened=True))
+    if notes:
+        told = [NewFact(Note(text=note)) for note in notes]
+        steps.insert(1, partial(journal.record_all, told, happened=True))
+    for step in steps:
+        with suppress(LogWriteFailed):  # a full disk: it is said, and held until there is room, as in a turn
+            await step()
 
 
 class _Assembly:
@@ -264,24 +311,26 @@ class _Assembly:
     ) -> None:
         from agentsh.app.sandboxes import make_workspace
 
-        kind = None if origin is None else origin.kind
-        in_place, start = kind == "in-place", None if origin is None else origin.start
-        clock, texts, screens = SystemClock(), BlobTexts(blobs), plan.screens
+        kind, start = (None, None) if origin is None else (origin.kind, origin.start)
+        in_place = kind == "in-place"
+        clock, texts, screens = plan.clock, BlobTexts(blobs), plan.screens
+        self._choice = plan.choice
         bus = Bus(screens.on_failure)
         for renderer in screens.renderers:
             bus.subscribe(renderer)
-        self.tools = tools()
+        offered = tools()
+        own = user_home(os.environ)
+        self._looker = Looker(blobs, texts, root, own, lambda: tool_schemas(offered), clock)
         workspace = make_workspace(
             root, session=log.session, in_place=in_place, start=start, home=plan.home, settings=plan.settings
         )
         self.workspace: Workspace = workspace
         self.journal = Journal(log, state, bus, clock)
-        hooks = _hooks(plan.settings, {"session": log.session, "workspace": str(root), "cwd": cwd})
+        hooks = hooks_of(plan.settings, {"session": log.session, "workspace": str(root), "cwd": cwd})
 
         def preapproved(state: SessionState) -> bool:
             """The demo model's calls are a script that we ship; in the user's own directory even they are asked."""
-            request = (state.environment.request if state.environment else None) or {}
-            return request.get("wire") == "demo" and not in_place
+            return (state.request or {}).get("wire") == "demo" and not in_place
 
         gate = Gate(
             self.journal,
@@ -289,68 +338,43 @@ class _Assembly:
             hooks,
             screens.approver,
             preapproved=preapproved,
-            rules=_rules(plan.settings),
-            project=ProjectGrants(user_home(os.environ), project_of(cwd)),
+            rules=rules_of(plan.settings),
+            project=ProjectGrants(own, project_of(cwd)),
         )
         self.snapshots = workspace_snapshots(plan.home, log.session, root, state, blobs, kind)
-        runner = ToolRunner(self.journal, self.tools, self.workspace, gate, hooks, texts, clock, self.snapshots)
+        runner = ToolRunner(self.journal, offered, self.workspace, gate, hooks, texts, clock, self.snapshots)
         model = make_model(plan.choice, clock)
-        step = ModelStep(self.journal, model, texts, ByteEstimate(), _step_settings(plan, plan.choice), clock)
-        turn = Turn(self.journal, step, runner, plan.limits or _limits(plan.settings), clock)
+        counter = ModelCounter()
+        step = ModelStep(
+            self.journal, model, texts, counter, step_settings(plan.settings, plan.choice, plan.budget_tokens), clock
+        )
+        self._step = step
+        compactor = Compactor(self.journal, step, texts, counter)
+        turn = Turn(self.journal, step, compactor, runner, plan.limits or limits_of(plan.settings), clock)
 
         def choose(name: str) -> Chosen:
             choice = another(plan.choice, plan.settings, os.environ, name)
-            return Chosen(choice.model, choice.request(), make_model(choice, clock), _step_settings(plan, choice))
+            how = step_settings(plan.settings, choice, plan.budget_tokens)
+            return Chosen(choice.model, choice.request(), make_model(choice, clock), how)
 
-        upkeep = Upkeep(self.journal, log, _policy(plan.settings), clock)
+        upkeep = Upkeep(self.journal, log, checkpoint_policy(plan.settings), clock)
+        look, leave = self._looker.look, workspace.close
+        whole = LoggedSession(event_store(plan.home), log.session)
         parts = Parts(
-            log, self.journal, turn, step, gate, model, choose, upkeep, workspace.close, hooks, self.snapshots,
-            partial(whole_state, plan.home, log.session), _packing(root, kind),
+            log, self.journal, turn, step, compactor, gate, model, choose, upkeep, look, leave, hooks, self.snapshots,
+            whole, packing(root, kind),
         )  # fmt: skip
         self.session = Session(parts)
 
+    def check_budget(self, state: SessionState) -> None:
+        """Refuse a budget, or a model, that has no room for what requests of the session start with.
 
-def _packing(root: Path, kind: str | None) -> Callable[[], None]:
-    """Begin to make a clone independent of its origin, where it is not yet; return what stops that."""
-    from agentsh.workspace.git_history import HistoryPacker
+        Raises:
+            UsageProblem: it has none.
+        """
+        with suppress(BlobMissing):  # what is gone is recorded anew when the session is open
+            self._step.check_budget(state)
 
-    packer = HistoryPacker(root)
-    if kind == "git":
-        packer.start()
-    return packer.close
-
-
-def _policy(settings: Settings) -> CheckpointPolicy:
-    c = settings.checkpoint
-    return CheckpointPolicy(c.every_events, c.every_bytes, c.every_s, c.keep)
-
-
-def _rules(settings: Settings) -> Rules:
-    given = settings.permissions
-    return Rules(parse_rules(given.allow), parse_rules(given.ask), parse_rules(given.deny))
-
-
-def _hooks(settings: Settings, about: Mapping[str, str]) -> list[Hook]:
-    if not settings.hooks:
-        return []
-    from agentsh.hooks.command import CommandHook
-
-    return [
-        CommandHook(name, tuple(h.command), frozenset(h.events), h.timeout_s, about)
-        for name, h in settings.hooks.items()
-    ]
-
-
-def _limits(settings: Settings) -> Limits:
-    return Limits(settings.session.max_steps, settings.session.max_cost_usd)
-
-
-def _step_settings(plan: Plan, choice: Choice) -> StepSettings:
-    budget = plan.budget_tokens or plan.settings.session.budget_tokens
-    if choice.context_window is not None and plan.budget_tokens is None:
-        budget = min(budget, choice.context_window)
-    price = choice.price
-    if price is None:
-        return StepSettings(budget)
-    cached = price.prompt if price.cached is None else price.cached
-    return StepSettings(budget, Price(price.prompt, cached, price.completion))
+    def environment(self, origin: WorkspaceOrigin | None) -> EnvironmentChanged:
+        """Return what requests start with, as of now. origin: None where the log has lost it."""
+        return self._looker.begin(lambda now: _prompt(origin, now), self._choice.request())

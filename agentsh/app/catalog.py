@@ -87,20 +87,25 @@ def _places(home: Home) -> Iterator[Place]:
             if not is_session_id(entry.name):
                 continue
             archived = False
+            found: os.stat_result | None
             try:
                 found = os.lstat(f"{entry.path}/{LOG_NAME}")  # a link is not followed by who reads it either
             except OSError:
-                files = _segments(entry.path)
-                if files:
-                    found = files[-1]  # a change of segments was interrupted: the last closed one is the newest
-                else:
-                    try:
-                        found, archived = os.lstat(f"{entry.path}/{ARCHIVE_NAME}"), True
-                    except OSError:
-                        yield Place(home, entry.name, 0, 0, "")
-                        continue
+                found, archived = _without_open_segment(entry.path)
+                if found is None:
+                    yield Place(home, entry.name, 0, 0, "")
+                    continue
             stamp = f"{VERSION}:{found.st_size}:{found.st_mtime_ns}:{found.st_ino}"
             yield Place(home, entry.name, found.st_mtime_ns, found.st_size, stamp, archived)
+
+
+def _without_open_segment(directory: str) -> tuple[os.stat_result | None, bool]:
+    """Return what lstat says of the newest file of a log, if there is one, and whether it is an archive."""
+    try:
+        return os.lstat(f"{directory}/{ARCHIVE_NAME}"), True
+    except OSError:
+        files = _segments(directory)
+        return (files[-1] if files else None), False  # a change of segments was interrupted: the last closed one
 
 
 def _segments(directory: str) -> list[os.stat_result]:
@@ -248,7 +253,9 @@ def check_plain(place: Place) -> None:
     Raises:
         SessionReadOnly: it is a link, a directory, or stranger things.
     """
-    if any(not stat.S_ISREG(found.st_mode) for found in _segments(str(place.home.sessions / place.id))):
+    directory = str(place.home.sessions / place.id)
+    files = [os.lstat(f"{directory}/{ARCHIVE_NAME}")] if place.archived else _segments(directory)
+    if any(not stat.S_ISREG(found.st_mode) for found in files):
         raise SessionReadOnly(f"the log of session {place.id} is no plain file")
 
 

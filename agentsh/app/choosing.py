@@ -71,7 +71,7 @@ async def for_resume(
         ModelUnavailable: the local server of the session is not there.
         ModelKeyMissing: the provider needs a key.
     """
-    recorded: Mapping[str, Any] = (state.environment.request if state.environment else None) or {}
+    recorded: Mapping[str, Any] = state.request or {}
     was = recorded.get("host")
     if name is not None:
         pick = await for_new(settings, env, name, usual=usual)
@@ -130,7 +130,8 @@ async def _found_again(settings: Settings, model: str, was: str, usual: Ports) -
 
 def _at(settings: Settings, server: LocalServer, model: str) -> Choice:
     """Return a model of a server that was found; keys of the environment are not for it."""
-    return choose_model(settings, {"OPENAI_BASE_URL": server.base_url}, model)
+    choice = choose_model(settings, {"OPENAI_BASE_URL": server.base_url}, model)
+    return choice.model_copy(update={"listed": server.windows.get(model)})
 
 
 def _with_key(settings: Settings, choice: Choice) -> Choice:

@@ -4,10 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentsh.app.paths import Home
-from agentsh.app.rewinding import whole_state
-from agentsh.app.stores import blob_store
+from agentsh.app.stores import blob_store, event_store
 from agentsh.base.errors import BlobMissing, UsageProblem, WorkspaceError
+from agentsh.context.fold import fold
 from agentsh.context.state import SessionState
+from agentsh.engine.whole import LoggedSession
+from agentsh.events.codec import decode
 from agentsh.log.store import BlobStore
 from agentsh.workspace.snapshot_diff import FileChange, file_changes
 from agentsh.workspace.snapshot_restore import authors, target_of
@@ -37,10 +39,10 @@ def session_diff(home: Home, session: str, at: int | None = None) -> SessionDiff
         UsageProblem: there is no such event.
         WorkspaceError: a snapshot does not read.
     """
-    state, blobs = whole_state(home, session), blob_store(home)
+    store, blobs = event_store(home), blob_store(home)
+    state, steps = fold(map(decode, store.read(session))), LoggedSession(store, session).moments().steps
     if at is not None and not 1 <= at <= state.last_seq:
         raise UsageProblem(f"there is no event {at}", hint=f"the last one is {state.last_seq}")
-    steps = state.snapshots
     if not steps:
         return SessionDiff([], {}, blobs, state, (), state.unfinished is not None)
     manifests = Manifests(blobs)

@@ -16,8 +16,10 @@ from agentsh.base.clock import SystemClock, timestamp
 from agentsh.base.errors import AgentshError, LogError, SessionExists, SessionReadOnly
 from agentsh.base.ids import new_session_id
 from agentsh.context.fold import apply
+from agentsh.context.rewinds import settle
 from agentsh.context.state import SessionState
 from agentsh.context.state_codec import decode_state, encode_state, reducer
+from agentsh.engine.whole import LoggedSession
 from agentsh.events.codec import decode, encode
 from agentsh.events.session import SessionInit, SnapshotTaken, WorkspaceOrigin
 from agentsh.events.tool import CodeEdit
@@ -68,28 +70,32 @@ def state_at(home: Home, session: str, upto_seq: int) -> SessionState:
                     with suppress(ValueError):
                         state, anchor = decode_state(saved.state), saved.anchor
                         break
-            return _folded(state, scan, anchor, upto_seq)
+            _folded(state, scan, anchor, upto_seq)
         finally:
             scan.close()
     except OSError as error:
         raise SessionReadOnly(f"cannot read session {session}: {error.strerror or error}") from error
+    if state.behind:
+        first = state.snapshot
+        settle(state, LoggedSession(event_store(home), session, upto_seq).state())
+        state.snapshot = state.snapshot or first
+    return state
 
 
-def _folded(state: SessionState, scan: LogScan, anchor: Anchor | None, upto_seq: int) -> SessionState:
+def _folded(state: SessionState, scan: LogScan, anchor: Anchor | None, upto_seq: int) -> None:
     begun = 0 if anchor is None else anchor.seq
     for seq, text, _, _ in scan.entries() if anchor is None else scan.entries_from(anchor):
         if seq <= begun:
             continue
         if seq <= upto_seq:
             apply(state, decode(to_record(text + b"\n")))
-        elif state.snapshots:
+        elif state.snapshot is not None:
             break
         elif peek(text)[0] in (b"snapshot_taken", b"code_edit"):
             fact = decode(to_record(text + b"\n")).fact
             ref = fact.snapshot if isinstance(fact, SnapshotTaken | CodeEdit) else None
             if ref is not None:
-                state.snapshots = [Step(0, ref, "start")]
-    return state
+                state.snapshot = Step(0, ref, "start")
 
 
 async def fork(home: Home, parent: str, upto_seq: int | None = None, *, progress: Progress | None = None) -> Forked:
@@ -158,7 +164,7 @@ def _workspace(
     source = workspace_of(home, parent, state)
     kind = None if state.workspace is None else state.workspace.kind
     git = git_rule(kind)
-    ref = state.snapshots[-1].ref if state.snapshots else None
+    ref = None if state.snapshot is None else state.snapshot.ref
     with blobs.writing():  # from a snapshot taken here to the event that makes it the child's
         idle = holder_of(RealFiles(), str(home.sessions / parent)) is None
         if source.is_dir() and (ref is None or (now and idle)):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentsh import __version__
-from agentsh.app.catalog import Place, read_summary, row_of
+from agentsh.app.catalog import LOG_NAME, Place, read_summary, row_of
 from agentsh.app.paths import Home
 from agentsh.app.stores import event_store
 from agentsh.base.errors import LogError, LogWriteFailed, SessionMissing, SessionReadOnly
@@ -26,7 +26,7 @@ Progress = Callable[[int], None]
 
 def archive(place: Place, progress: Progress) -> Archived:
     """Archive a session. Raises as `archive_session`."""
-    if not place.archived and not place.size:
+    if not place.archived and not (place.home.sessions / place.id / LOG_NAME).exists():
         asyncio.run(_open_and_close(place))  # a change of segments was interrupted: opening begins the open one
 
     def facts() -> Mapping[str, Any]:
@@ -133,7 +133,7 @@ def record(place: Place, make: "Callable[[SessionState], Fact | None]") -> None:
 
 
 async def _record(place: Place, make: "Callable[[SessionState], Fact | None]") -> None:
-    from agentsh.app.build import open_folded
+    from agentsh.app.opening import open_folded
     from agentsh.base.clock import SystemClock
     from agentsh.engine.bus import Bus
     from agentsh.engine.journal import Journal

@@ -7,7 +7,6 @@ workspaces/, else ~/.agentsh. One that was found by walking up may have come wit
 
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -116,19 +115,3 @@ def prepare(home: Home) -> None:
             raise UsageProblem(
                 f"{place} cannot be made: {error.strerror}", hint="AGENTSH_HOME names another place for sessions"
             ) from None
-
-
-def project_name(cwd: Path) -> str | None:
-    """Return the name of the git repository around `cwd`, else of `cwd` itself; a tag for people, never a key."""
-    root = next((p for p in (cwd, *cwd.parents) if (p / ".git").exists()), cwd)
-    return _main_worktree(root).name or None
-
-
-def _main_worktree(root: Path) -> Path:
-    """Return the main working tree of a repository, where `root` is a linked one: they are one project."""
-    with suppress(OSError, UnicodeDecodeError):
-        said = (root / ".git").read_text(encoding="utf-8")  # a directory where it is the main one
-        inner = (root / said.removeprefix("gitdir:").strip()).resolve()
-        if inner.parent.name == "worktrees" and inner.parent.parent.name == ".git":
-            return inner.parent.parent.parent
-    return root

@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentsh import __version__
+from agentsh.app.opening import open_folded
 from agentsh.app.paths import Home
 from agentsh.app.stores import blob_store, event_store
 from agentsh.base.clock import SystemClock
 from agentsh.base.errors import LogError, WorkspaceError
-from agentsh.context.fold import fold, settle
+from agentsh.context.rewinds import settle
 from agentsh.context.state import SessionState
 from agentsh.engine.bus import Bus
 from agentsh.engine.journal import Journal
-from agentsh.engine.open import Writer, refold, reopen
+from agentsh.engine.open import Writer, reopen
 from agentsh.engine.rewinding import Moment, Rewinder, moments
-from agentsh.events.codec import decode
+from agentsh.engine.whole import LoggedSession
 from agentsh.log.store import BlobStore
 from agentsh.ports.snapshots import Snapshots
 
@@ -40,7 +41,7 @@ def workspace_snapshots(
         str(root),
         blobs,
         git=git_rule(kind),
-        ref=state.snapshots[-1].ref if state.snapshots else None,
+        ref=None if state.snapshot is None else state.snapshot.ref,
         unfinished=state.unfinished,
         cache=home.sessions / session / STAT_CACHE,
     )
@@ -70,13 +71,13 @@ def present(home: Home, session: str, state: SessionState, blobs: BlobStore) -> 
     if root.is_dir():
         return root, []
     hint = f"`agentsh resume {session} --dir PATH` goes on in another"
-    if root != home.workspaces / session or not state.snapshots:
+    if root != home.workspaces / session or state.snapshot is None:
         raise WorkspaceError(f"the workspace {root} is not there", hint=hint)
     from agentsh.workspace.snapshot_place import place
 
     kind = None if state.workspace is None else state.workspace.kind
     origin = None if state.workspace is None else state.workspace.origin
-    step = state.snapshots[-1]
+    step = state.snapshot
     notes = [f"the workspace was gone; it is made again from its snapshot of event {step.seq}"]
     left = place(
         root, blobs, step.ref, git=git_rule(kind), cache=home.sessions / session / STAT_CACHE,
@@ -95,18 +96,12 @@ def _history(partial: Path, origin: str | None, notes: list[str]) -> None:
         notes.append(missing)
 
 
-def whole_state(home: Home, session: str) -> SessionState:
-    """Return what the whole log of a session folds to, nothing forgotten. Blocks; needs no lease."""
-    return fold(map(decode, event_store(home).read(session)), whole=True)
-
-
 async def moments_of(home: Home, session: str) -> list[Moment]:
     """Return the moments that a session can go back to. Needs no lease and writes nothing."""
-    state = await asyncio.to_thread(whole_state, home, session)
-    root = workspace_of(home, session, state)
-    snapshots = workspace_snapshots(home, session, root, state, blob_store(home), None)
+    known = await asyncio.to_thread(LoggedSession(event_store(home), session).moments)
+    snapshots = workspace_snapshots(home, session, home.workspaces / session, SessionState(), blob_store(home), None)
     try:
-        return await moments(state, snapshots)
+        return await moments(known, snapshots)
     finally:
         await snapshots.close()
 
@@ -119,20 +114,21 @@ async def opened(home: Home, session: str) -> AsyncIterator[tuple[Rewinder, Sess
         SessionHeld, SessionReadOnly, SessionMissing: as the store says.
         LogError: it has no event.
     """
-    log = await event_store(home).open(session)
+    store = event_store(home)
+    log, folded = await open_folded(store, session)
+    state, whole = folded.state, LoggedSession(store, session)
     try:
-        state = refold(log).state
         if not state.last_seq:
             raise LogError(f"session {session} is empty")
         if state.behind:
-            settle(state, await asyncio.to_thread(whole_state, home, session))
+            settle(state, await asyncio.to_thread(whole.state))
         journal = Journal(log.log, state, Bus(), SystemClock())
         await reopen(journal, log.recovery, Writer(__version__, socket.gethostname(), os.getpid()))
         kind = None if state.workspace is None else state.workspace.kind
         root = workspace_of(home, session, state)
         snapshots = workspace_snapshots(home, session, root, state, blob_store(home), kind)
         try:
-            rewinder = Rewinder(journal, snapshots, lambda: whole_state(home, session))
+            rewinder = Rewinder(journal, snapshots, whole)
             await rewinder.finish()
             yield rewinder, state
         finally:

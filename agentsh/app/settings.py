@@ -16,8 +16,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from agentsh.app.paths import Homes, user_home
 from agentsh.app.wiring import BUCKETS, WIRES
 from agentsh.base.errors import UsageProblem
+from agentsh.context.marks import HIGH_WATER, LOW_WATER
+from agentsh.context.room import LEAST_BUDGET
 from agentsh.log.reserve import MIN_FREE_BYTES
 from agentsh.log.roll import SEGMENT_BYTES
+from agentsh.ports.window import Window
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 DEFAULT_MODEL = "gpt-5"
@@ -80,7 +83,7 @@ class Profile(_Section):
     """A way to reach a model. model: what the provider calls it, where that is not the profile's name.
 
     wire: a name in the table of wires. api_key_env: the variable that holds the key. context_window: tokens.
-    options: members of the request.
+    reserve_tokens: kept free for the reply. options: members of the request.
     """
 
     wire: Annotated[str, AfterValidator(_wire)] = "chat"
@@ -88,6 +91,7 @@ class Profile(_Section):
     base_url: str | None = None
     api_key_env: str | None = None
     context_window: int | None = Field(default=None, ge=1000)
+    reserve_tokens: int | None = Field(default=None, ge=0)
     timeout_s: float = Field(default=120.0, gt=0)
     options: Annotated[dict[str, Any], AfterValidator(_json)] = {}
     price: PriceSettings | None = None
@@ -96,13 +100,28 @@ class Profile(_Section):
 class SessionSettings(_Section):
     """What new sessions start with. mode: None for `auto` where a sandbox works, else `ask`.
 
+    compact: `auto` compacts a conversation that has grown long; `off` cuts it instead, and leaves that to /compact.
+
     budget_tokens: for a whole request.
     """
 
     mode: Literal["ask", "auto", "plan", "yolo"] | None = None
     max_steps: int = Field(default=200, ge=1)
     max_cost_usd: float | None = Field(default=None, gt=0)
-    budget_tokens: int = Field(default=128_000, ge=2_000)
+    compact: Literal["auto", "off"] = "auto"
+
+
+class ContextSettings(_Section):
+    """How much of a model's window requests take; what impossible combinations are, `context.room` says.
+
+    budget_tokens: for a whole request, where that is less than the window leaves. reserve_tokens: kept free for the
+    reply. high_water, low_water: shares of the budget, at which the context is taken back, and to what.
+    """
+
+    budget_tokens: int | None = Field(default=None, ge=LEAST_BUDGET)
+    reserve_tokens: int | None = Field(default=None, ge=0)
+    high_water: float = Field(default=HIGH_WATER, gt=0, le=1)
+    low_water: float = Field(default=LOW_WATER, gt=0, lt=1)
 
 
 class LogSettings(_Section):
@@ -189,6 +208,7 @@ class Settings(_Section):
 
     model: str | None = None
     session: SessionSettings = SessionSettings()
+    context: ContextSettings = ContextSettings()
     log: LogSettings = LogSettings()
     ui: UiSettings = UiSettings()
     checkpoint: CheckpointSettings = CheckpointSettings()
@@ -243,7 +263,10 @@ def _merge(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
 
 
 class Choice(BaseModel):
-    """A model that was chosen: what the log records of it, and how to reach it."""
+    """A model that was chosen: what the log records of it, and how to reach it.
+
+    listed: its window, as the server that was just found says.
+    """
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
@@ -255,6 +278,8 @@ class Choice(BaseModel):
     timeout_s: float
     options: dict[str, Any]
     context_window: int | None
+    reserve_tokens: int | None = None
+    listed: Window | None = None
     price: PriceSettings | None
 
     @property
@@ -314,6 +339,7 @@ def choose_model(settings: Settings, env: Mapping[str, str], name: str | None) -
         timeout_s=profile.timeout_s,
         options=profile.options,
         context_window=profile.context_window,
+        reserve_tokens=profile.reserve_tokens,
         price=profile.price,
     )
 

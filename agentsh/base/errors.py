@@ -140,7 +140,22 @@ class RequestRejected(ModelError):
 
 
 class ContextOverflow(RequestRejected):
-    """The request is longer than the model's context window."""
+    """The request is longer than the model's context window.
+
+    limit_tokens, request_tokens: what the provider said that the model takes and that the request had, or None.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        limit_tokens: int | None = None,
+        request_tokens: int | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.limit_tokens = limit_tokens
+        self.request_tokens = request_tokens
 
 
 class ModelUnavailable(ModelError):

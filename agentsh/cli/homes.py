@@ -16,7 +16,9 @@ FIRST_CONFIG = """\
 #
 # [session]
 # mode = "ask"               # ask | auto | plan | yolo
-# budget_tokens = 128000
+#
+# [context]
+# budget_tokens = 60000       # for a whole request; without it, what the model's window leaves
 #
 # [models.local]
 # base_url = "http://127.0.0.1:11434/v1"

@@ -29,6 +29,14 @@ class ModeName(StrEnum):
     yolo = "yolo"
 
 
+class ContextFormat(StrEnum):
+    """What `context` can write."""
+
+    table = "table"
+    json = "json"
+    request = "request"
+
+
 class ReplayFormat(StrEnum):
     """What `replay` can write."""
 
@@ -50,6 +58,7 @@ MaxSteps = Annotated[
     int | None, typer.Option("--max-steps", "--max-turns", min=1, help="Model calls at most for one prompt.")
 ]
 MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0.0, help="US dollars at most for one prompt.")]
+Budget = Annotated[int | None, typer.Option("--budget", min=2000, help="Tokens at most for a request.")]
 
 
 def _version(value: bool) -> None:
@@ -85,11 +94,12 @@ def new(
     json: Json = False,
     max_steps: MaxSteps = None,
     max_cost: MaxCost = None,
+    budget: Budget = None,
 ) -> None:
     """Start a session in a workspace of its own."""
     from agentsh.cli import new as command
 
-    run = RunOptions(prompt, model, mode.value if mode else None, print_, json, max_steps, max_cost)
+    run = RunOptions(prompt, model, mode.value if mode else None, print_, json, max_steps, max_cost, budget)
     options = command.NewOptions(run, from_, empty, in_place, name, tuple(tag or ()))
     raise typer.Exit(guarded(lambda: command.run(options)))
 
@@ -105,7 +115,7 @@ def resume(
     mode: Mode = None,
     directory: Annotated[Path | None, typer.Option("--dir", help="Where the workspace is now.")] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Show it, change nothing.")] = False,
-    budget: Annotated[int | None, typer.Option("--budget", min=2000, help="Tokens at most for a request.")] = None,
+    budget: Budget = None,
     print_: Print = False,
     json: Json = False,
     max_steps: MaxSteps = None,
@@ -114,8 +124,8 @@ def resume(
     """Go on with a session."""
     from agentsh.cli import resume as command
 
-    run = RunOptions(prompt, model, mode.value if mode else None, print_, json, max_steps, max_cost)
-    options = command.ResumeOptions(run, session, last, directory, read_only, budget)
+    run = RunOptions(prompt, model, mode.value if mode else None, print_, json, max_steps, max_cost, budget)
+    options = command.ResumeOptions(run, session, last, directory, read_only)
     raise typer.Exit(guarded(lambda: command.run(options)))
 
 
@@ -168,6 +178,27 @@ def show(
 
 
 @app.command()
+def context(
+    session: Annotated[str | None, typer.Argument(metavar="[ID]", help="An id, a part of one, or a title.")] = None,
+    last: Annotated[bool, typer.Option("--last", help="The newest session.")] = False,
+    at: Annotated[
+        int | None, typer.Option("--at", min=1, help="The request that was sent at or before this event (seq).")
+    ] = None,
+    format_: Annotated[
+        ContextFormat, typer.Option("--format", help="request: the exact bytes of the body.")
+    ] = ContextFormat.table,
+    diff: Annotated[int | None, typer.Option("--diff", min=1, help="What is not as in the request of then.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
+) -> None:
+    """Show what the model was sent, rebuilt from the log: what was kept, pruned, summarised, and why."""
+    from agentsh.cli import context as command
+
+    raise typer.Exit(
+        guarded(lambda: command.run(session, last=last, at=at, format=format_.value, diff=diff, as_json=json))
+    )
+
+
+@app.command()
 def verify(
     sessions: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids, or parts of ids.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every session.")] = False,
@@ -176,6 +207,9 @@ def verify(
         int | None, typer.Option("--jobs", "-j", min=1, help="Processes; by default one per core.")
     ] = None,
     no_blobs: Annotated[bool, typer.Option("--no-blobs", help="Leave out the long texts that events name.")] = False,
+    contexts: Annotated[
+        bool, typer.Option("--contexts", help="Also build every request again and compare its hash.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object per session.")] = False,
 ) -> None:
     """Re-read sessions and say of each whether it is whole. Exit 1 where damage was found."""
@@ -184,7 +218,13 @@ def verify(
     raise typer.Exit(
         guarded(
             lambda: command.run(
-                sessions or [], everything=all_, incremental=incremental, jobs=jobs, blobs=not no_blobs, as_json=json
+                sessions or [],
+                everything=all_,
+                incremental=incremental,
+                jobs=jobs,
+                blobs=not no_blobs,
+                contexts=contexts,
+                as_json=json,
             )
         )
     )

@@ -10,6 +10,7 @@ from typing import Literal
 from agentsh.app.build import Plan, Running, new_session
 from agentsh.app.choosing import for_new
 from agentsh.app.paths import Homes, find_homes, here, prepare
+from agentsh.app.rooms import room_of
 from agentsh.app.sandboxes import first_mode
 from agentsh.app.settings import load_settings
 from agentsh.base.errors import UsageProblem
@@ -48,6 +49,7 @@ def run(options: NewOptions) -> int:
     _tell(homes.note)
     pick = asyncio.run(for_new(settings, os.environ, options.run.model))
     _tell(pick.note)
+    room_of(settings, pick.choice, options.run.budget_tokens)  # what cannot be is told before anything is made
     prepare(homes.write)
     session, provisioned = _workspace(options, homes, cwd)
     _tell(provisioned.note)
@@ -55,7 +57,7 @@ def run(options: NewOptions) -> int:
     _tell(said)
 
     async def opening(stage: start.Stage) -> Running:
-        plan = Plan(homes.write, settings, pick.choice, stage.screens, stage.limits)
+        plan = Plan(homes.write, settings, pick.choice, stage.screens, stage.limits, options.run.budget_tokens)
         return await new_session(plan, session, provisioned, cwd=cwd, mode=mode)
 
     async def first(made: Session) -> None:

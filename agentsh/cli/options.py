@@ -17,6 +17,7 @@ class RunOptions:
     json: bool
     max_steps: int | None
     max_cost_usd: float | None
+    budget_tokens: int | None = None
 
     @property
     def alone(self) -> bool:

@@ -33,7 +33,6 @@ class ResumeOptions:
     last: bool
     directory: Path | None
     read_only: bool
-    budget_tokens: int | None
 
 
 def run(options: ResumeOptions) -> int:
@@ -97,7 +96,7 @@ def _go_on(options: ResumeOptions, homes: "Homes", place: Place, directory: Path
             mode = options.run.mode or state.mode
             if said := unsandboxed(mode, *choice(settings)):
                 print(f"agentsh: {said}", file=sys.stderr)
-            return Plan(place.home, settings, pick.choice, stage.screens, stage.limits, options.budget_tokens)
+            return Plan(place.home, settings, pick.choice, stage.screens, stage.limits, options.run.budget_tokens)
 
         try:
             return await resume_session(

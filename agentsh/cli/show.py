@@ -1,6 +1,7 @@
 """`agentsh show`: all that is known of one session."""
 
 import os
+from typing import Any
 
 from agentsh.app.catalog import ARCHIVE_NAME, LOG_NAME, Row, find, row_of
 from agentsh.app.paths import find_homes, here
@@ -29,6 +30,13 @@ def _log_name(row: Row) -> str:
     return ARCHIVE_NAME if row.place.archived else LOG_NAME
 
 
+def _context(s: dict[str, Any]) -> str:
+    prompt, cached = s.get("newest_prompt"), s.get("newest_cached") or 0
+    if not prompt:
+        return "no request was counted yet"
+    return f"{count(prompt)} in the newest request, {min(cached / prompt, 1):.0%} of it cached"
+
+
 def _facts(row: Row, now_ns: int) -> list[tuple[str, str]]:
     s, known = row.summary, ls.as_json(row)
     prompt, cached = s.get("prompt_tokens") or 0, s.get("cached_tokens") or 0
@@ -44,6 +52,7 @@ def _facts(row: Row, now_ns: int) -> list[tuple[str, str]]:
         ("model", f"{s.get('model') or '?'}, mode {s.get('mode') or '?'}"),
         ("turns", str(s.get("turns") or 0)),
         ("tokens", tokens),
+        ("context", _context(s)),
         ("cost", "not known" if cost is None else f"${cost:.4f}"),
         ("started in", s.get("cwd") or "?"),
         ("workspace", f"{known['workspace_path']} ({s.get('workspace') or '?'})"),

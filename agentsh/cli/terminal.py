@@ -1,5 +1,6 @@
 """A session on a terminal: the scrollback renderer, the approver, the prompt."""
 
+import asyncio
 import os
 import sys
 from contextlib import AbstractContextManager
@@ -14,6 +15,7 @@ from agentsh.app.settings import Settings
 from agentsh.app.stores import blob_store
 from agentsh.app.texts import BlobTexts
 from agentsh.base.text import plural
+from agentsh.cli.context import newest_rows
 from agentsh.repl.ask import TerminalApprover
 from agentsh.repl.loop import run_repl
 from agentsh.repl.stage import Stage
@@ -66,6 +68,7 @@ class Terminal:
     async def run(self, running: Running, prompt: str | None) -> int:
         """Talk until the user leaves; return the exit code."""
         self._io.workspace, self._io.sandbox = running.workspace, running.workspace.sandbox
+        self._io.context = lambda columns: asyncio.to_thread(newest_rows, running.home, running.id, columns)
         self._io.fork = partial(_forked, running)
         self._io.first_text = prompt if prompt is not None else self._typed_before()
         if running.session.state.model != "demo":

@@ -5,14 +5,17 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentsh.app.catalog import Place, find, places, sized
 from agentsh.app.paths import find_homes
 from agentsh.app.verifying import headline, place_line, remedy, verify
-from agentsh.base.errors import UsageProblem
-from agentsh.base.text import clean
+from agentsh.base.errors import AgentshError, UsageProblem
+from agentsh.base.text import clean, plural
 from agentsh.stores.verify import Finding
+
+if TYPE_CHECKING:
+    from agentsh.app.contexts import Checks
 
 MAX_PLACES = 50
 """Told of one session without `--json`, which tells all."""
@@ -22,9 +25,19 @@ EXIT_DAMAGED = 1
 
 
 def run(
-    sessions: list[str], *, everything: bool, incremental: bool, jobs: int | None, blobs: bool, as_json: bool
+    sessions: list[str],
+    *,
+    everything: bool,
+    incremental: bool,
+    jobs: int | None,
+    blobs: bool,
+    contexts: bool,
+    as_json: bool,
 ) -> int:
-    """Print a line for each session; return 0 where all are whole, 1 where damage was found."""
+    """Print a line for each session; return 0 where all are whole, 1 where damage was found.
+
+    contexts: every request is built again, and its hash compared; one that differs counts as damage.
+    """
     homes = find_homes(Path.cwd(), os.environ)
     if not sessions and not everything:
         raise UsageProblem("which session?", hint="`agentsh verify ID`, or --all")
@@ -33,19 +46,52 @@ def run(
     wanted = places(homes.read) if everything else list(dict.fromkeys(find(homes, text) for text in sessions))
     wanted = [sized(place) for place in wanted]
     bar = _Bar(sum(place.size for place in wanted))
-    damaged = count = 0
+    damaged = count = requests = different = 0
     for place, found in verify(wanted, jobs=jobs, incremental=incremental, blobs=blobs, progress=bar.add):
         bar.wipe()
         count += 1
+        checks = _contexts(place) if contexts else None
         damaged += not found.ok
+        if checks is not None:
+            requests, different = requests + checks.requests, different + len(checks.problems)
         if as_json:
-            print(json.dumps(_as_json(place, found), ensure_ascii=False))
+            print(json.dumps(_as_json(place, found) | _contexts_json(checks), ensure_ascii=False))
         else:
             _tell(place, found)
+            _tell_contexts(checks)
     bar.wipe()
     if everything and not as_json:
         print(f"{count} sessions, {damaged} damaged" if count else "No sessions.")
-    return EXIT_DAMAGED if damaged else 0
+        if contexts and count:
+            print(f"{plural(requests, 'request')}, {requests - different:,} built again byte for byte")
+    return EXIT_DAMAGED if damaged or different else 0
+
+
+def _contexts(place: Place) -> "Checks":
+    from agentsh.app.contexts import Check, Checks, Contexts
+
+    try:
+        return Contexts(place).check()
+    except (OSError, AgentshError) as error:
+        return Checks(0, (Check(0, str(error)),))
+
+
+def _tell_contexts(checks: "Checks | None") -> None:
+    if checks is None:
+        return
+    rebuilt = checks.requests - len(checks.problems)
+    print(f"  {plural(checks.requests, 'request')}, {rebuilt:,} built again byte for byte")
+    for check in checks.problems[:MAX_PLACES]:
+        print(clean(f"  the request of event {check.seq}: {check.problem}"))
+    if len(checks.problems) > MAX_PLACES:
+        print(f"  … and {len(checks.problems) - MAX_PLACES:,} more (--json tells all)")
+
+
+def _contexts_json(checks: "Checks | None") -> dict[str, Any]:
+    if checks is None:
+        return {}
+    problems = [check._asdict() for check in checks.problems]
+    return {"requests": checks.requests, "requests_that_differ": problems}
 
 
 def _tell(place: Place, found: Finding) -> None:

@@ -1,22 +1,23 @@
 """Events to state. Deterministic and total: any events in any order fold to some state and never fail."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import fields
+from dataclasses import replace
 from typing import Any
 
+from agentsh.context import compaction
 from agentsh.context.messages import kept
 from agentsh.context.state import (
     AgentItem,
     CallState,
     OpenTurn,
     SessionState,
+    Told,
     UserItem,
-    add_cost,
+    add_spent,
     event_call_seq,
-    history,
-    talk_at,
 )  # fmt: skip
-from agentsh.events import session, tool, turn
+from agentsh.events import compaction as facts
+from agentsh.events import model, session, tool, turn
 from agentsh.events.event import Event, Opaque
 from agentsh.ports.snapshots import Step
 
@@ -35,27 +36,22 @@ KEPT_OUTPUTS = 8
 Handler = Callable[[SessionState, Event, Any], None]
 
 
-def fold(events: Iterable[Event], *, whole: bool = False) -> SessionState:
-    """Return the state after all `events`. whole: one that remembers everything, however long ago."""
-    state = SessionState(whole=whole)
+def fold(events: Iterable[Event]) -> SessionState:
+    """Return the state after all `events`."""
+    state = SessionState()
     for event in events:
         apply(state, event)
     return state
 
 
 def apply(state: SessionState, event: Event) -> None:
-    """Bring `state` up to and including `event`. An event of a type that is not known changes nothing."""
+    """Bring `state` up to and including `event`. An event of a type that is not known changes nothing.
+
+    A rewind of the conversation leaves it `behind`: see `context.rewinds`.
+    """
     state.last_seq = max(state.last_seq, event.seq)
     if not isinstance(event.fact, Opaque):
         HANDLERS[event.fact.type](state, event, event.fact)
-
-
-def needed_from(state: SessionState) -> int:
-    """Return the first event whose item of the conversation may be asked for again.
-
-    Whatever can take the start of the context back (the undo of the newest compaction) lowers it here.
-    """
-    return state.context_from
 
 
 def trim(state: SessionState) -> None:
@@ -63,26 +59,7 @@ def trim(state: SessionState) -> None:
 
     To be called by the handler of every event that moves the start of the context on.
     """
-    if state.whole:
-        return
-    if len(state.cuts) > 1:  # what held before is only asked for by a rewind that has to be folded whole
-        state.forgotten = max(state.forgotten, 1)
-        del state.cuts[:-1]
-    everything = history(state)
-    state.talk[:] = kept(state.talk, needed_from(state))
-    first = state.talk[0].seq if state.talk else needed_from(state)
-    state.gone = [item for item in state.gone if item.seq >= first]
-    remembered = {item.seq for item in (*state.talk, *state.gone)}
-    state.forgotten = max((item.seq for item in everything if item.seq not in remembered), default=state.forgotten)
-
-
-def settle(state: SessionState, whole: SessionState) -> None:
-    """Make `state`, which others hold, what `whole` is, and let it forget again."""
-    for each in fields(SessionState):
-        setattr(state, each.name, getattr(whole, each.name))
-    state.whole = state.behind = False
-    del state.snapshots[:-1]
-    trim(state)
+    state.talk[:] = kept(state.talk, compaction.first_needed(state))
 
 
 def _nothing(state: SessionState, event: Event, fact: Any) -> None:
@@ -96,11 +73,22 @@ def _session_init(state: SessionState, event: Event, fact: session.SessionInit) 
 
 
 def _environment(state: SessionState, event: Event, fact: session.EnvironmentChanged) -> None:
-    state.environment = fact
+    if fact.changes and state.environment is not None:
+        if fact.tools != state.environment.tools:
+            state.meter.changed()
+        state.changes += [Told(event.seq, change.what, change.text) for change in fact.changes]
+        state.environment = state.environment.model_copy(update={"tools": fact.tools})
+    else:
+        state.meter.changed()
+        state.environment, state.changes = fact, []
+    state.surroundings = fact
+    if fact.request is not None:
+        state.request = fact.request
 
 
 def _opened(state: SessionState, event: Event, fact: session.Opened) -> None:
     state.epoch = fact.epoch
+    compaction.died(state)
 
 
 def _mode(state: SessionState, event: Event, fact: session.ModeChanged) -> None:
@@ -108,9 +96,13 @@ def _mode(state: SessionState, event: Event, fact: session.ModeChanged) -> None:
 
 
 def _model(state: SessionState, event: Event, fact: session.ModelChanged) -> None:
+    state.meter.another_model()
     state.model = fact.model
-    if fact.request is not None and state.environment is not None:
-        state.environment = state.environment.model_copy(update={"request": fact.request})
+    state.compacting.failed = 0  # another model may do better
+    if fact.request is not None:
+        if fact.request.get("host") != (state.request or {}).get("host"):
+            state.windows.clear()  # a name means nothing at another host
+        state.request = fact.request
 
 
 def _renamed(state: SessionState, event: Event, fact: session.Renamed) -> None:
@@ -126,46 +118,29 @@ def _moved(state: SessionState, event: Event, fact: session.WorkspaceMoved) -> N
 
 
 def _snapshot(state: SessionState, event: Event, fact: session.SnapshotTaken) -> None:
-    _step(state, Step(event.seq, fact.snapshot, fact.by))
+    state.snapshot, state.unfinished = Step(event.seq, fact.snapshot, fact.by), None
     if fact.by == "rewind":
         state.winding = None
 
 
 def _edited(state: SessionState, event: Event, fact: tool.CodeEdit) -> None:
     if fact.snapshot is not None:
-        _step(state, Step(event.seq, fact.snapshot, "tool"))
-
-
-def _step(state: SessionState, step: Step) -> None:
-    if not state.whole:
-        state.snapshots.clear()
-    state.snapshots.append(step)
-    state.unfinished = None
+        state.snapshot, state.unfinished = Step(event.seq, fact.snapshot, "tool"), None
 
 
 def _rewound(state: SessionState, event: Event, fact: session.Rewound) -> None:
     state.undoable.append(event.seq)
-    state.rewound_what[event.seq] = fact.what
+    state.taken_back[event.seq] = fact.what
     _back(state, event.seq, fact.to_seq, fact.what, fact.files)
 
 
 def _rewind_undone(state: SessionState, event: Event, fact: session.RewindUndone) -> None:
     state.undoable = [seq for seq in state.undoable if seq < fact.rewound]
-    _back(state, event.seq, fact.rewound - 1, state.rewound_what.get(fact.rewound, "both"), fact.files)
+    _back(state, event.seq, fact.rewound - 1, state.taken_back.get(fact.rewound, "both"), fact.files)
 
 
 def _back(state: SessionState, seq: int, to_seq: int, what: str, files: int | None) -> None:
-    if what != "files" and to_seq < seq:
-        everything = history(state)
-        state.rewinds.append((seq, to_seq))
-        state.talk = talk_at(state, seq)
-        there = {id(item) for item in state.talk}
-        state.gone = [item for item in everything if id(item) not in there]
-        state.context_from = next((cut for at, cut in reversed(state.cuts) if at <= to_seq), 0)
-        if state.cuts:
-            state.cuts.append((seq, state.context_from))
-        state.behind = state.behind or state.forgotten >= max(state.context_from, 1)
-        state.partial.clear()
+    state.behind = state.behind or (what != "files" and to_seq < seq)
     if files:
         state.winding, state.unfinished = (seq, to_seq), "rewind"
 
@@ -178,6 +153,7 @@ def _user(state: SessionState, event: Event, fact: turn.UserMessage) -> None:
         state.turn = OpenTurn(event.seq)
         state.totals.turns += 1
     state.talk.append(UserItem(event.seq, fact, opens_turn))
+    state.changes = [c if c.joins else replace(c, joins=event.seq) for c in state.changes]
 
 
 def _queued(state: SessionState, event: Event, fact: turn.TextQueued) -> None:
@@ -190,9 +166,14 @@ def _withdrawn(state: SessionState, event: Event, fact: turn.TextWithdrawn) -> N
 
 def _built(state: SessionState, event: Event, fact: turn.ContextBuilt) -> None:
     state.partial.clear()
+    if fact.summary is not None:
+        compaction.asked(state, event)
+        return
+    state.meter.built(event.seq, fact)
     if fact.cut is not None:
         state.context_from = fact.cut.from_seq
-        state.cuts.append((event.seq, fact.cut.from_seq))
+        state.pruned_before = max(state.pruned_before, fact.cut.pruned_before or 0)
+        compaction.moved_on(state)
         trim(state)
     if state.turn is not None:
         state.turn.steps += 1
@@ -204,14 +185,18 @@ def _partial(state: SessionState, event: Event, fact: turn.PartialMessage) -> No
 
 def _agent(state: SessionState, event: Event, fact: turn.AgentMessage) -> None:
     state.partial.clear()
+    state.meter.replied(fact.usage, event.cause)
     state.talk.append(AgentItem(event.seq, fact))
-    totals = state.totals
-    totals.cost_usd = add_cost(totals.cost_usd, fact.cost_usd)
-    if fact.usage is not None:
-        totals.usage = totals.usage.plus(fact.usage)
-    if state.turn is not None:
-        state.turn.cost_usd = add_cost(state.turn.cost_usd, fact.cost_usd)
-        state.turn.usage = state.turn.usage.plus(fact.usage)
+    add_spent(state, fact.usage, fact.cost_usd)
+
+
+def _compaction(state: SessionState, event: Event, fact: facts.Compaction) -> None:
+    compaction.made(state, event, fact)
+    trim(state)
+
+
+def _todo(state: SessionState, event: Event, fact: turn.TodoChanged) -> None:
+    state.todo = fact.items
 
 
 def _call(state: SessionState, event: Event, fact: tool.ToolCall) -> None:
@@ -222,6 +207,7 @@ def _call(state: SessionState, event: Event, fact: tool.ToolCall) -> None:
         state.talk.append(asker)
     call = CallState(event.seq, asker.seq, fact.call, fact.name, fact.arguments)
     asker.calls.append(call)
+    state.meter.grown(asker.seq)
     state.calls[event.seq] = call
 
 
@@ -268,10 +254,20 @@ def _result(state: SessionState, event: Event, fact: tool.ToolResult) -> None:
     call_seq = event_call_seq(state, event)
     if call_seq is not None:
         call = state.calls.pop(call_seq)
-        call.result, call.result_seq = fact, event.seq
+        call.result = fact
+        state.meter.grown(call.agent_seq)
         call.output.clear()
         if fact.status not in ("unknown", "interrupted") and state.unfinished == "tool":
             state.unfinished = None  # nothing had changed
+
+
+def _window(state: SessionState, event: Event, fact: model.WindowLearned) -> None:
+    if fact.request_tokens is not None:
+        state.meter.refused(fact.request_tokens, event.cause)
+    before = state.windows.get(fact.model)
+    # A list that names more than was refused is not believed: requests go through a provider that takes less.
+    if before is None or before.source != model.REFUSAL or fact.window <= before.window:
+        state.windows[fact.model] = fact
 
 
 def _finished(state: SessionState, event: Event, fact: turn.TurnFinished) -> None:
@@ -302,10 +298,11 @@ HANDLERS: dict[str, Handler] = {
     "agent_message": _agent,
     "partial_message": _partial,
     "turn_finished": _finished,
-    "compaction": _nothing,
-    "compaction_undone": _nothing,
+    "summary_tried": compaction.tried,
+    "compaction": _compaction,
+    "compaction_undone": compaction.undone,
     "image_dropped": _nothing,
-    "todo_changed": _nothing,
+    "todo_changed": _todo,
     "tool_call": _call,
     "approval_asked": _asked,
     "approval_answered": _answered,
@@ -315,5 +312,6 @@ HANDLERS: dict[str, Handler] = {
     "partial_output": _output,
     "hook_answered": _nothing,
     "job_changed": _nothing,
+    "window_learned": _window,
 }
 """One handler for each type; a test holds the table against the vocabulary."""

@@ -3,12 +3,13 @@
 Owned by the journal, which alone applies events to it; everybody else only reads.
 """
 
-from bisect import bisect_right
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from agentsh.events.base import NO_USAGE, Text, Usage
+from agentsh.context.meter import Meter
+from agentsh.events.base import NO_USAGE, JsonValue, Text, Usage
 from agentsh.events.event import Event
+from agentsh.events.model import WindowLearned
 from agentsh.events.session import EnvironmentChanged, Mode, WorkspaceOrigin
 from agentsh.events.tool import Effect, ToolResult
 from agentsh.events.turn import AgentMessage, PartialMessage, TextQueued, UserMessage
@@ -20,7 +21,7 @@ class CallState:
     """A tool call on its way: asked, started (started_seq), finished (result).
 
     seq: of the tool_call; the key, since models reuse their own ids. agent_seq: the reply that asked.
-    output: what it printed so far, while it has no result. result_seq: of its result.
+    output: what it printed so far, while it has no result.
     """
 
     seq: int
@@ -32,7 +33,6 @@ class CallState:
     effects: tuple[Effect, ...] = ()
     result: ToolResult | None = None
     output: list[Text] = field(default_factory=list)
-    result_seq: int | None = None
 
 
 @dataclass(slots=True)
@@ -66,6 +66,58 @@ class AgentItem:
 TalkItem = UserItem | AgentItem
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A change of the surroundings, told at the start of the user message `joins`; 0 while that is to come."""
+
+    seq: int
+    what: str
+    text: Text
+    joins: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """The compaction that holds: `summary` stands in requests for what came up to `upto_seq`. seq: its event.
+
+    tokens_before, tokens_after: of the request without and with it; 0 where the log does not say.
+    """
+
+    seq: int
+    from_seq: int
+    upto_seq: int
+    summary: Text
+    by: str = ""
+    made: str = ""
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """What the context was before the newest compaction: its undo goes back to it."""
+
+    context_from: int
+    pruned_before: int
+    compaction: Compacted | None
+
+
+@dataclass(slots=True)
+class Compacting:
+    """What decides whether to compact again, from the log alone.
+
+    asked: seq of a request for a summary that has no answer yet. failed: requests in a row that came to nothing.
+    reference_tokens, budget: the size of the context after the last compaction, or before the one that was undone,
+    and the budget it was made for; 0 where there was none. undone: the last one was taken back.
+    """
+
+    asked: int | None = None
+    failed: int = 0
+    reference_tokens: int = 0
+    budget: int = 0
+    undone: bool = False
+
+
 @dataclass(slots=True)
 class Totals:
     """Sums over the session. cost_usd: None where no reply had a price."""
@@ -83,12 +135,15 @@ class SessionState:
     grants: what the user allowed for the session. questions: asked and not answered: the call, and what a lasting yes
     grants. known_damages: places of the log that were told of, as `ORDINAL:OFFSET` and as `after SEQ`; `before SEQ`
     where not all of them were named. context_from: first event of the context, by recorded cut.
-    gone: what rewinds took out of `talk`. rewinds: (seq, the seq that it went back to). cuts: (seq, context_from from
-    there on). snapshots: of the workspace, in order; the last one alone but in a whole state. unfinished: who may
-    have changed files since the last of them. winding: (seq, the seq that it goes back to) of a rewind whose files
-    are not all taken back yet. undoable: seqs of the rewinds that hold. rewound_what: what each of all of them took
-    back. whole: nothing is forgotten, for who must know every moment. forgotten: seq of the last item that was.
-    behind: a rewind went back to where more is needed than is remembered; the log has to be folded whole.
+    environment: what requests start with. surroundings: the newest of its kind: what is so now. changes: what was
+    told since. request: the wire, its options, the profile and the host of the requests from here on.
+    pruned_before: results of calls below this seq are shown to the model as stubs. compaction: the one that holds.
+    replaced: for the undo of it. todo: the newest list.
+    meter: what the provider has counted. windows: how much each model takes, as far as that was learned.
+    snapshot: the last one of the workspace. unfinished: who may have changed files since then. undoable: seqs of the
+    rewinds that hold. taken_back: what each rewind took back. winding: (seq, the seq that it goes back to) of one
+    whose files are not all taken back yet. behind: the conversation went back to where it was earlier, which only
+    the log knows: `context.rewinds`.
     """
 
     id: str = ""
@@ -102,6 +157,9 @@ class SessionState:
     workspace_path: str | None = None
     tags: tuple[str, ...] = ()
     environment: EnvironmentChanged | None = None
+    surroundings: EnvironmentChanged | None = None
+    changes: list[Told] = field(default_factory=list)
+    request: dict[str, Any] | None = None
     epoch: int = 1
     last_seq: int = 0
     turn: OpenTurn | None = None
@@ -113,18 +171,20 @@ class SessionState:
     questions: dict[int, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
     known_damages: set[str] = field(default_factory=set)
     context_from: int = 0
+    pruned_before: int = 0
+    compaction: Compacted | None = None
+    replaced: Replaced | None = None
+    compacting: Compacting = field(default_factory=Compacting)
+    todo: tuple[JsonValue, ...] = ()
     totals: Totals = field(default_factory=Totals)
-    gone: list[TalkItem] = field(default_factory=list)
-    rewinds: list[tuple[int, int]] = field(default_factory=list)
-    cuts: list[tuple[int, int]] = field(default_factory=list)
-    snapshots: list[Step] = field(default_factory=list)
+    meter: Meter = field(default_factory=Meter)
+    windows: dict[str, WindowLearned] = field(default_factory=dict)
+    snapshot: Step | None = None
     unfinished: By | None = None
-    winding: tuple[int, int] | None = None
     undoable: list[int] = field(default_factory=list)
-    whole: bool = False
-    forgotten: int = 0
+    taken_back: dict[int, Literal["conversation", "files", "both"]] = field(default_factory=dict)
+    winding: tuple[int, int] | None = None
     behind: bool = False
-    rewound_what: dict[int, Literal["conversation", "files", "both"]] = field(default_factory=dict)
 
     @property
     def open_calls(self) -> list[CallState]:
@@ -132,39 +192,12 @@ class SessionState:
         return list(self.calls.values())
 
 
-def history(state: SessionState) -> list[TalkItem]:
-    """Return all that was said, as far as it is remembered, with what rewinds took out."""
-    items = {item.seq: item for item in (*state.talk, *state.gone)}  # of a reply that was cut, the whole one
-    return [items[seq] for seq in sorted(items)]
-
-
-def talk_at(state: SessionState, seq: int) -> list[TalkItem]:
-    """Return the conversation as it was right after event `seq`, rewinds up to there taken into account."""
-    ranges: list[tuple[int, int]] = []
-    upto = seq
-    for at, to_seq in reversed(state.rewinds):
-        if at <= upto:
-            ranges.append((at, upto))
-            upto = to_seq
-    ranges.append((0, upto))
-    talk: list[TalkItem] = []
-    everything = history(state)
-    for after, last in reversed(ranges):
-        first = bisect_right(everything, after, key=lambda item: item.seq)
-        beyond = bisect_right(everything, last, key=lambda item: item.seq)
-        talk += everything[first:beyond]
-        if talk and isinstance(talk[-1], AgentItem):
-            talk[-1] = _known_at(talk[-1], last)
-    return talk
-
-
-def _known_at(item: AgentItem, seq: int) -> AgentItem:
-    """Return a reply with the calls and results that were there right after event `seq`."""
-    calls = [call for call in item.calls if call.seq <= seq]
-    if len(calls) == len(item.calls) and all(call.result_seq is None or call.result_seq <= seq for call in calls):
-        return item
-    cut = [replace(call, result=None, result_seq=None) if (call.result_seq or 0) > seq else call for call in calls]
-    return replace(item, calls=cut)
+def add_spent(state: SessionState, usage: Usage | None, cost_usd: float | None) -> None:
+    """Count what a reply took, for the session and the turn that runs."""
+    for sums in (state.totals, state.turn):
+        if sums is not None:
+            sums.cost_usd = add_cost(sums.cost_usd, cost_usd)
+            sums.usage = sums.usage.plus(usage)
 
 
 def add_cost(a: float | None, b: float | None) -> float | None:

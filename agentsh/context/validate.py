@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agentsh.context.messages import is_json_object, is_name
+from agentsh.context.items import is_json_object, is_name
 from agentsh.ports.model import Message
 
 

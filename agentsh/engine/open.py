@@ -7,15 +7,15 @@ from agentsh.context.fold import KEPT_DAMAGES, apply
 from agentsh.context.repairs import repairs
 from agentsh.context.state import SessionState
 from agentsh.context.state_codec import decode_state
+from agentsh.context.surroundings import readable
 from agentsh.engine.journal import Journal
-from agentsh.events.base import Text
 from agentsh.events.codec import decode
 from agentsh.events.event import NewFact
 from agentsh.events.session import EnvironmentChanged, Note, Opened, Recovered, SessionInit
 from agentsh.events.tool import ToolResult
 from agentsh.log.store import Damage, Recovery
 from agentsh.log.store import Opened as OpenedLog
-from agentsh.ports.texts import Texts, with_gap
+from agentsh.ports.texts import Texts
 
 MAX_DAMAGES = 20
 """In one recovered event; `agentsh verify` lists them all."""
@@ -64,15 +64,11 @@ async def renew_environment(journal: Journal, texts: Texts, make: Callable[[], E
     Without it requests would have no system prompt and no tools: the event was damaged, or its blobs are gone.
     """
     environment = journal.state.environment
-    if environment is not None and _reads(texts, environment.tools) and _reads(texts, environment.system_prompt):
+    if environment is not None and readable(environment, texts):
         return False
     note = Note(text="the system prompt and the tools could not be read any more; they are recorded anew as of today")
-    await journal.record_all([NewFact(note), NewFact(make())], durable=True)
+    await journal.record_all([NewFact(note), NewFact(make())], durable=True, happened=True)
     return True
-
-
-def _reads(texts: Texts, value: Text) -> bool:
-    return isinstance(value, str) or texts.text(value) != with_gap(value)
 
 
 async def reopen(journal: Journal, recovery: Recovery, writer: Writer) -> None:
@@ -93,7 +89,7 @@ async def reopen(journal: Journal, recovery: Recovery, writer: Writer) -> None:
         if recovery.newline_added:
             fact = fact.model_copy(update={"newline_added": True})
         facts.append(NewFact(fact, within=0))
-    await journal.record_all([*facts, *closing], durable=True)
+    await journal.record_all([*facts, *closing], durable=True, happened=True)
 
 
 def untold(state: SessionState, damages: Sequence[Damage]) -> list[Damage]:

@@ -1,13 +1,12 @@
 """Going back to an earlier moment, and forward again: the log only grows, the files follow what it says."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from agentsh.base.errors import UsageProblem
-from agentsh.context.fold import settle
-from agentsh.context.state import SessionState, UserItem
+from agentsh.context.rewinds import Moments, settle
+from agentsh.context.state import SessionState
 from agentsh.engine.journal import Journal
 from agentsh.engine.keeping import snapshot_fact
 from agentsh.events.base import Text
@@ -41,31 +40,43 @@ class Moment(NamedTuple):
     changed: Changed
 
 
-async def moments(state: SessionState, snapshots: Snapshots) -> list[Moment]:
+async def moments(known: Moments, snapshots: Snapshots) -> list[Moment]:
     """Return the moments before each turn of the conversation, the oldest first."""
-    turns = [item for item in state.talk if isinstance(item, UserItem) and item.opens_turn]
-    ends = [turn.seq - 1 for turn in turns[1:]] + [state.last_seq][: len(turns)]
-    pairs = [(_at(state, turn.seq - 1), _at(state, end)) for turn, end in zip(turns, ends, strict=True)]
+    turns = known.turns
+    ends = [turn.seq - 1 for turn in turns[1:]] + [known.last_seq][: len(turns)]
+    pairs = [(_at(known, turn.seq - 1), _at(known, end)) for turn, end in zip(turns, ends, strict=True)]
     found = iter(await snapshots.compare([(a, b) for a, b in pairs if a != b]))
     return [
-        Moment(number, turn.seq - 1, turn.fact.text, Changed(0, 0, 0) if a == b else next(found))
+        Moment(number, turn.seq - 1, turn.prompt, Changed(0, 0, 0) if a == b else next(found))
         for number, (turn, (a, b)) in enumerate(zip(turns, pairs, strict=True), 1)
     ]
 
 
-def _at(state: SessionState, seq: int) -> str:
-    steps = state.snapshots
+def _at(known: Moments, seq: int) -> str:
+    steps = known.steps
     step = next((s for s in reversed(steps) if s.seq <= seq), steps[0] if steps else None)
     return "" if step is None else step.ref
 
 
-class Rewinder:
-    """Rewinds of one session. Nothing may run meanwhile. whole: folds the whole log, for moments long ago; blocks."""
+class WholeLog(Protocol):
+    """All of a session's log, for what no state remembers. Both block."""
 
-    def __init__(self, journal: Journal, snapshots: Snapshots, whole: Callable[[], SessionState]) -> None:
+    def state(self) -> SessionState:
+        """Return what it folds to, rewinds included."""
+        ...
+
+    def moments(self) -> Moments:
+        """Return what there is to go back to."""
+        ...
+
+
+class Rewinder:
+    """Rewinds of one session. Nothing may run meanwhile."""
+
+    def __init__(self, journal: Journal, snapshots: Snapshots, log: WholeLog) -> None:
         self._journal = journal
         self._snapshots = snapshots
-        self._whole = whole
+        self._log = log
 
     async def rewind(self, to_seq: int, what: What) -> Outcome:
         """Go back to the moment after event `to_seq`.
@@ -91,7 +102,7 @@ class Rewinder:
         seq = rewound if rewound is not None else (state.undoable[-1] if state.undoable else None)
         if seq is None or seq not in state.undoable:
             raise UsageProblem("there is no rewind to undo" if rewound is None else f"event {rewound} is no rewind")
-        return await self._go(seq - 1, state.rewound_what.get(seq, "both"), seq)
+        return await self._go(seq - 1, state.taken_back.get(seq, "both"), seq)
 
     async def finish(self) -> None:
         """Do what a rewind was about to do when its process died.
@@ -123,13 +134,13 @@ class Rewinder:
                     more["conflicts"] = winding.conflicts[:MAX_NAMED]
             event = await self._journal.record(fact.model_copy(update=more), durable=True)
             if self._journal.state.behind:
-                settle(self._journal.state, await asyncio.to_thread(self._whole))
+                settle(self._journal.state, await asyncio.to_thread(self._log.state))
             if winding is not None:
                 await self._wind(winding, event.seq)
         return Outcome(event.seq, to_seq, winding)
 
     async def _steps(self) -> list[Step]:
-        return (await asyncio.to_thread(self._whole)).snapshots
+        return (await asyncio.to_thread(self._log.moments)).steps
 
     async def _look(self) -> None:
         """Record how the files are now: what a rewind takes away can be brought back from there."""

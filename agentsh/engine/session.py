@@ -2,27 +2,32 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from agentsh.base.errors import LogError, UsageProblem
+from agentsh.base.waiting import to_the_end
 from agentsh.context.repairs import repairs
 from agentsh.context.state import SessionState
+from agentsh.engine.compactor import Compactor
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
 from agentsh.engine.open import Refolded
-from agentsh.engine.rewinding import Moment, Outcome, Rewinder, What, moments
+from agentsh.engine.rewinding import Moment, Outcome, Rewinder, What, WholeLog, moments
 from agentsh.engine.step import ModelStep, StepSettings
 from agentsh.engine.turn import Turn, TurnOutcome
 from agentsh.engine.upkeep import Upkeep
-from agentsh.events.event import NewFact
+from agentsh.events.event import Event, NewFact
 from agentsh.events.session import Mode, ModeChanged, ModelChanged, Note, Renamed, Tagged
 from agentsh.events.turn import Attachment, TextQueued, TextWithdrawn
 from agentsh.log.store import OpenLog
 from agentsh.ports.hook import Hook, SessionMoment
 from agentsh.ports.model import Model
 from agentsh.ports.snapshots import NoSnapshots, Snapshots
+
+Compacted = Literal["done", "unneeded", "interrupted"]
+"""What a compaction came to. unneeded: the context would not become shorter by a tenth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,28 +40,34 @@ class Chosen:
     settings: StepSettings
 
 
+async def _nothing(state: SessionState) -> Sequence[NewFact]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What a session is made of; put together by the composition root. choose: a model by name, for `set_model`.
 
-    upkeep: None where nothing is kept beside the log. leave: called last of all, when the session is closed: nothing
-    of it may go on. hooks: are told what happens.
-    snapshots: of the workspace. whole: folds the whole log; None where the state forgets nothing. stop: ends what
-    goes on in the background; both block.
+    upkeep: None where nothing is kept beside the log. look: what has changed around the session, to be recorded
+    before a message. leave: called last of all, when the session is closed: nothing of it may go on. hooks: are told
+    what happens. snapshots: of the workspace. whole: the log; None for a session that cannot be rewound. stop: ends
+    what goes on in the background; blocks.
     """
 
     log: OpenLog
     journal: Journal
     turn: Turn
     step: ModelStep
+    compactor: Compactor
     gate: Gate
     model: Model
     choose: Callable[[str], Chosen]
     upkeep: Upkeep | None = None
+    look: Callable[[SessionState], Awaitable[Sequence[NewFact]]] = _nothing
     leave: Callable[[], Awaitable[None]] | None = None
     hooks: Sequence[Hook] = ()
     snapshots: Snapshots = field(default_factory=NoSnapshots)
-    whole: Callable[[], SessionState] | None = None
+    whole: WholeLog | None = None
     stop: Callable[[], None] = field(default=lambda: None)
 
 
@@ -70,6 +81,7 @@ class Session:
         self._closed = False
         self._idle = asyncio.Event()
         self._idle.set()
+        self._aside: asyncio.Task[Event | None] | None = None
 
     async def __aenter__(self) -> "Session":
         return self
@@ -93,6 +105,11 @@ class Session:
         return not self._idle.is_set()
 
     @property
+    def budget_tokens(self) -> int:
+        """How many tokens the next request may have."""
+        return self._parts.step.settings.budget_tokens
+
+    @property
     def unasked(self) -> int:
         """How many calls were denied because nobody could be asked."""
         return self._parts.gate.unasked
@@ -114,6 +131,7 @@ class Session:
             if self.state.turn is not None:
                 await self._journal.record_all(repairs(self.state))
             await self._journal.nearly_full()
+            await self._look()
             outcome = await self._parts.turn.run(text, attachments, cause)
             await self.announce("turn_finished", {"reason": outcome.reason, "steps": outcome.steps})
             return outcome
@@ -134,6 +152,13 @@ class Session:
             if said:
                 await self._journal.record(Note(text=f"hook {hook.name}: {said}"))
 
+    async def _look(self) -> None:
+        """Record what changed around the session, for the message that comes next."""
+        try:
+            await self._journal.record_all(await self._parts.look(self.state))
+        except asyncio.CancelledError:
+            self._parts.turn.interrupt()  # the message is recorded all the same, and that it was interrupted
+
     async def queue(self, text: str, *, steer: bool) -> int:
         """Keep a text that was typed while a turn runs; return its seq. steer: it joins at the next step."""
         return (await self._journal.record(TextQueued(text=text, steer=steer), durable=True)).seq
@@ -146,9 +171,50 @@ class Session:
 
         return bool(await self._journal.record_from(take_back))
 
-    def interrupt(self) -> bool:
-        """Stop the running turn; return whether there was one. `submit` returns once all is recorded."""
+    async def compact(self, instructions: str = "") -> Compacted:
+        """Replace older turns by a summary in the context. instructions: what the summary should take care of.
+
+        Raises:
+            UsageProblem: a turn is running.
+            LogError: the log cannot be written.
+        """
         if self.busy:
+            raise UsageProblem("the context can be compacted when the turn has ended")
+        self._idle.clear()
+        try:
+            await self._journal.settled()
+            if self.state.turn is not None:
+                await self._journal.record_all(repairs(self.state))
+            before = self.state.compaction
+            self._aside = asyncio.create_task(self._parts.compactor.compact(instructions))
+            try:
+                await to_the_end(self._aside, pass_on=True)
+            except asyncio.CancelledError:
+                if (task := asyncio.current_task()) is not None and task.cancelling():
+                    raise
+            await self._journal.settled()  # an interruption does not take back what is on its way into the log
+            if self.state.compaction is not before:
+                return "done"
+            return "interrupted" if self._aside.cancelled() else "unneeded"
+        finally:
+            self._aside = None
+            self._idle.set()
+
+    async def undo_compaction(self) -> bool:
+        """Show the model again what the newest compaction replaced; return whether there was one to take back.
+
+        Raises:
+            UsageProblem: a turn is running.
+        """
+        if self.busy:
+            raise UsageProblem("a compaction can be undone when the turn has ended")
+        return await self._parts.compactor.undo() is not None
+
+    def interrupt(self) -> bool:
+        """Stop the running turn or compaction; return whether there was one. They return once all is recorded."""
+        if self._aside is not None:
+            self._aside.cancel()
+        elif self.busy:
             self._parts.turn.interrupt()
         return self.busy
 
@@ -167,22 +233,20 @@ class Session:
             raise UsageProblem("the model can be changed when the turn has ended")
         chosen = self._parts.choose(name)
         await self.record_model(chosen.name, chosen.request)
+        await self._parts.step.close()
         self._parts.step.use(chosen.model, chosen.settings)
         old, self._model = self._model, chosen.model
         await old.close()
 
     async def record_model(self, model: str, request: dict[str, Any]) -> None:
         """Record which model and request options hold from here on, where they are others than before."""
-        environment = self.state.environment
-        if model != self.state.model or (environment is not None and request != environment.request):
-            await self._journal.record(ModelChanged(model=model, request=request), durable=True)
+        if model != self.state.model or request != self.state.request:
+            await self._journal.record(ModelChanged(model=model, request=request), durable=True, happened=True)
 
     async def moments(self) -> list[Moment]:
         """Return the moments that a rewind may go back to: before each turn, with what it did to files."""
-        return await moments(await asyncio.to_thread(self._whole), self._parts.snapshots)
-
-    def _whole(self) -> SessionState:
-        return self.state if self._parts.whole is None else self._parts.whole()
+        whole = self._parts.whole
+        return [] if whole is None else await moments(await asyncio.to_thread(whole.moments), self._parts.snapshots)
 
     async def rewind(self, to_seq: int, what: What) -> Outcome:
         """Go back to the moment after event `to_seq`; see `Rewinder.rewind`."""
@@ -192,17 +256,21 @@ class Session:
         """Take a rewind back; see `Rewinder.undo`."""
         return await self._alone(lambda rewinder: rewinder.undo(rewound))
 
-    async def _alone(self, work: Callable[[Rewinder], Awaitable[Outcome]]) -> Outcome:
+    async def _alone(self, work: Callable[[Rewinder], Coroutine[Any, Any, Outcome]]) -> Outcome:
         """Do something that nothing may run beside.
 
         Raises:
-            UsageProblem: a turn is running.
+            UsageProblem: a turn is running, or there is no log to go back in.
         """
         if self.busy:
             raise UsageProblem("a turn is running; stop it first")
+        if self._parts.whole is None:
+            raise UsageProblem("this session cannot be rewound")
         self._idle.clear()
         try:
-            return await work(Rewinder(self._journal, self._parts.snapshots, self._whole))
+            return await to_the_end(
+                asyncio.create_task(work(Rewinder(self._journal, self._parts.snapshots, self._parts.whole)))
+            )
         finally:
             self._idle.set()
 
@@ -232,4 +300,5 @@ class Session:
             stack.push_async_callback(asyncio.to_thread, self._parts.stop)
             if self._parts.upkeep is not None:
                 stack.push_async_callback(self._parts.upkeep.close)
+            stack.push_async_callback(self._parts.step.close)
             await self._journal.settled()

@@ -10,6 +10,7 @@ from agentsh.base.text import one_line
 from agentsh.base.waiting import to_the_end
 from agentsh.context.repairs import close_calls, close_reply
 from agentsh.context.state import SessionState
+from agentsh.engine.compactor import Compactor
 from agentsh.engine.journal import Journal
 from agentsh.engine.step import ModelStep
 from agentsh.engine.tool_runner import ToolRunner
@@ -40,9 +41,18 @@ class TurnOutcome:
 class Turn:
     """Runs turns, one at a time."""
 
-    def __init__(self, journal: Journal, step: ModelStep, tools: ToolRunner, limits: Limits, clock: Clock) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        step: ModelStep,
+        compactor: Compactor,
+        tools: ToolRunner,
+        limits: Limits,
+        clock: Clock,
+    ) -> None:
         self._journal = journal
         self._step = step
+        self._compactor = compactor
         self._tools = tools
         self._limits = limits
         self._clock = clock
@@ -112,6 +122,7 @@ class Turn:
             limit = self._limits.max_cost_usd
             if limit is not None and (turn.cost_usd or 0) >= limit:
                 return "max_cost"
+            await self._compactor.make_room()
             calls = await self._step.run()
             await self._tools.run(calls)
             steered = await self._journal.record_from(_steering)

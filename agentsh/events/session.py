@@ -35,12 +35,25 @@ class SessionInit(Fact):
     workspace: WorkspaceOrigin
 
 
+class Change(Value):
+    """Something that is not as it was. what: `date`, `directory`, `tools` or `instructions NAME`.
+
+    text: in words for the model.
+    """
+
+    what: str
+    text: Text
+
+
 class EnvironmentChanged(Fact):
-    """What every request starts with, recorded once per change.
+    """What every request starts with, and from here on what is so: the newest of these tells all.
 
     system_prompt, tools: blobs; tools is the neutral JSON list of names, descriptions and parameter schemas.
-    instructions: files such as AGENTS.md with their text. request: the wire, its options, the profile's name and
-    the host (scheme, name and port), by name.
+    instructions: files such as AGENTS.md: {name, sha256, text}. request: the wire, its options, the profile's name
+    and the host (scheme, name and port), by name. date (YYYY-MM-DD), directory: of this moment.
+    changes: where it is not the first: requests still start with what was recorded before (but for tools), and these
+    are told at the start of the next user message. instructions then have no text. Without changes it takes the
+    place of what was before.
     """
 
     type: Literal["environment_changed"] = "environment_changed"
@@ -48,6 +61,9 @@ class EnvironmentChanged(Fact):
     tools: Text
     instructions: tuple[JsonValue, ...]
     request: dict[str, JsonValue] | None = None
+    date: str | None = None
+    directory: str | None = None
+    changes: tuple[Change, ...] = ()
 
 
 class Opened(Fact):

@@ -6,7 +6,7 @@ from typing import Any
 from agentsh.base.text import one_line
 from agentsh.log.record import Record
 
-VERSION = 1
+VERSION = 3
 """Of the shape of a summary; a cached one of another version is made anew."""
 TITLE_CHARS = 120
 TYPES = frozenset(
@@ -14,6 +14,8 @@ TYPES = frozenset(
         "session_init",
         "user_message",
         "agent_message",
+        "summary_tried",
+        "compaction",
         "turn_finished",
         "renamed",
         "tagged",
@@ -29,12 +31,14 @@ def summarise(records: Iterable[Record]) -> dict[str, Any]:
     """Return the summary of a log as plain JSON values; a test holds it against the fold.
 
     turns, prompt_tokens, completion_tokens: sums. cost_usd: None where no reply had a price.
+    newest_prompt, newest_cached: tokens of the newest request that the provider reported on.
     open_turn: the last turn has no end. title: the given one, else the first prompt.
     """
     s: dict[str, Any] = {
         "version": VERSION, "title": None, "created": None, "updated": None, "cwd": None, "project": None,
         "model": None, "mode": None, "workspace": None, "workspace_path": None, "origin": None, "tags": [],
         "turns": 0, "prompt_tokens": 0, "cached_tokens": 0, "completion_tokens": 0, "cost_usd": None,
+        "newest_prompt": None, "newest_cached": None,
         "open_turn": False, "last_seq": 0,
     }  # fmt: skip
     for record in records:
@@ -65,9 +69,12 @@ def _user(s: dict[str, Any], record: Record, payload: Mapping[str, Any]) -> None
         s["title"] = _title(payload.get("text"))
 
 
-def _agent(s: dict[str, Any], record: Record, payload: Mapping[str, Any]) -> None:
+def _spent(s: dict[str, Any], record: Record, payload: Mapping[str, Any]) -> None:
     usage = payload.get("usage")
     if isinstance(usage, dict):
+        prompt, cached = usage.get("prompt"), usage.get("cached")
+        if isinstance(prompt, int) and isinstance(cached, int) and prompt > 0:
+            s["newest_prompt"], s["newest_cached"] = prompt, cached
         for name, key in (
             ("prompt_tokens", "prompt"),
             ("cached_tokens", "cached"),
@@ -108,7 +115,9 @@ def _moved(s: dict[str, Any], record: Record, payload: Mapping[str, Any]) -> Non
 _TAKERS = {
     "session_init": _init,
     "user_message": _user,
-    "agent_message": _agent,
+    "agent_message": _spent,
+    "summary_tried": _spent,
+    "compaction": _spent,
     "turn_finished": _finished,
     "renamed": _renamed,
     "tagged": _tagged,

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from agentsh.events.base import Cost, Fact, JsonValue, Text, Usage, Value
+from agentsh.events.compaction import SummaryAsk
 
 Finish = Literal["stop", "tool_calls", "length", "content_filter", "interrupted", "cut"]
 TurnEnd = Literal["done", "interrupted", "max_steps", "max_cost", "error", "crashed"]
@@ -40,17 +41,26 @@ class TextWithdrawn(Fact):
 
 
 class Cut(Value):
-    """The context starts at this event from here on; what is older is left out of requests, never of the log."""
+    """The context starts at this event from here on; what is older is left out of requests, never of the log.
+
+    pruned_before: results of calls with a seq below it are shown to the model as stubs from here on.
+    """
 
     from_seq: int
     reason: str
+    pruned_before: int | None = None
 
 
 class ContextBuilt(Fact):
     """A request is about to be sent: one event for each logical request, retries included.
 
     request_sha256, bytes: of the exact body. tokens, budget: as estimated by `estimator` before sending.
-    cut: set where this request moved the start of the context.
+    cut: set where this request moved the start of the context, or pruned old outputs. rules: version of the way in
+    which the log became messages (context/view.py). missing: blobs that could not be read then.
+    summary: set where the request asks for a summary of the conversation; what answers it is a `compaction` or a
+    `summary_tried`.
+    counted: how many of the tokens the provider had reported before. raw: what `estimator` said of the rest, where
+    tokens holds it corrected by earlier reports.
     """
 
     type: Literal["context_built"] = "context_built"
@@ -60,6 +70,11 @@ class ContextBuilt(Fact):
     tokens: int
     budget: int
     cut: Cut | None
+    rules: int = 0
+    missing: tuple[str, ...] = ()
+    summary: SummaryAsk | None = None
+    counted: int = 0
+    raw: int | None = None
 
 
 class AgentMessage(Fact):
@@ -98,23 +113,6 @@ class TurnFinished(Fact):
     cost_usd: Cost
     duration_ms: int
     error: str | None = None
-
-
-class Compaction(Fact):
-    """A range of the conversation is replaced by a summary in requests, never in the log."""
-
-    type: Literal["compaction"] = "compaction"
-    from_seq: int
-    upto_seq: int
-    summary: Text
-    by: str
-
-
-class CompactionUndone(Fact):
-    """The compaction with seq `compaction` does not hold any more."""
-
-    type: Literal["compaction_undone"] = "compaction_undone"
-    compaction: int
 
 
 class ImageDropped(Fact):

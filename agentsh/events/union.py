@@ -4,7 +4,7 @@ from typing import Annotated, get_args
 
 from pydantic import Field
 
-from agentsh.events import session, tool, turn
+from agentsh.events import compaction, model, session, tool, turn
 from agentsh.events.base import Fact
 
 AnyFact = Annotated[
@@ -29,8 +29,9 @@ AnyFact = Annotated[
     | turn.AgentMessage
     | turn.PartialMessage
     | turn.TurnFinished
-    | turn.Compaction
-    | turn.CompactionUndone
+    | compaction.SummaryTried
+    | compaction.Compaction
+    | compaction.CompactionUndone
     | turn.ImageDropped
     | turn.TodoChanged
     | tool.ToolCall
@@ -41,7 +42,8 @@ AnyFact = Annotated[
     | tool.ToolResult
     | tool.PartialOutput
     | tool.HookAnswered
-    | tool.JobChanged,
+    | tool.JobChanged
+    | model.WindowLearned,
     Field(discriminator="type"),
 ]
 

@@ -19,6 +19,7 @@ CRC_TAIL = len(b',"crc":"00000000"}\n')
 _ESCAPED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _PAIRS = re.compile("([\ud800-\udbff])([\udc00-\udfff])")
 _dumps = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_raw_decode = json.JSONDecoder().raw_decode
 
 
 class BadLine(ValueError):
@@ -38,6 +39,8 @@ def dump_json(value: Any) -> str:
         TypeError: likewise, for foreign types.
     """
     text = _dumps(value)
+    if text.isascii() and "\x7f" not in text:  # the usual case, without a look at each character
+        return text
     if _ESCAPED.search(text) is None:
         return text
     # Two surrogates in a row are one character; kept apart they would be read back as one anyway.
@@ -50,14 +53,30 @@ def with_crc(body: str, salt: int) -> bytes:
     return raw + b',"crc":"%08x"}\n' % crc32(raw, salt)
 
 
-def encode_event(draft: Draft, *, seq: int, dur: int, salt: int) -> bytes:
-    """Return the line for `draft`, LF included."""
+def encode_event(draft: Draft, *, seq: int, dur: int, salt: int, payload: str | None = None) -> bytes:
+    """Return the line for `draft`, LF included. payload: its payload as JSON, where that is known already."""
     cause = "" if draft.cause is None else f',"cause":{draft.cause}'
+    payload = dump_json(dict(draft.payload)) if payload is None else payload
     return with_crc(
-        f'{{"seq":{seq},"ts":"{draft.ts}","type":{dump_json(draft.type)},"dur":{dur}{cause}'
-        f',"payload":{dump_json(dict(draft.payload))}',
-        salt,
+        f'{{"seq":{seq},"ts":"{draft.ts}","type":{dump_json(draft.type)},"dur":{dur}{cause},"payload":{payload}', salt
     )
+
+
+def read_back(draft: Draft, payload: str, line: bytes, *, seq: int, dur: int, salt: int) -> Record:
+    """Return what any reader makes of a line that was just encoded. payload: as it stands in the line.
+
+    Raises:
+        BadLine: it is no record: a time or a cause that would not be what it should.
+    """
+    ts, kind, cause = draft.ts, draft.type, draft.cause
+    if not (_is_plain(ts) and _is_plain(kind) and (cause is None or _is_int(cause))):
+        return decode_event(line, salt)
+    return Record(seq, ts, kind, dur, cause, _raw_decode(payload)[0], line)
+
+
+def _is_plain(text: str) -> bool:
+    """Tell whether a text stands in JSON as itself."""
+    return text.isascii() and text.isprintable() and '"' not in text and "\\" not in text
 
 
 def encode_header(

@@ -32,13 +32,30 @@ def spill(draft: Draft, blobs: BlobStore) -> Draft:
     Raises:
         LogWriteFailed: a blob could not be written, or no strings are left to move and it is still too long.
     """
-    if _size(draft.payload) <= MAX_LINE_BYTES - ENVELOPE_BYTES:
-        return draft
+    return fitted(draft, blobs)[0]
+
+
+def fitted(draft: Draft, blobs: BlobStore) -> tuple[Draft, str]:
+    """Return what `spill` does, and its payload as JSON, which was needed to tell.
+
+    Raises:
+        LogWriteFailed: as `spill`.
+    """
+    fits = as_it_is(draft)
+    if fits is not None:
+        return fits
     for smallest, end_bytes in ((SMALLEST_BYTES, END_BYTES), (SMALLEST_BARE_BYTES, 0)):
         payload = _spilled(draft.payload, blobs, smallest, end_bytes)
         if payload is not None:
-            return draft._replace(payload=payload)
+            return draft._replace(payload=payload), dump_json(dict(payload))
     raise LogWriteFailed(f"a {draft.type} of {_size(draft.payload):,} bytes has too many parts for a line of the log")
+
+
+def as_it_is(draft: Draft) -> tuple[Draft, str] | None:
+    """Return a draft and its payload as JSON where a line takes it as it is, else None."""
+    text = dump_json(dict(draft.payload))
+    size = len(text) if text.isascii() else len(text.encode())
+    return (draft, text) if size <= MAX_LINE_BYTES - ENVELOPE_BYTES else None
 
 
 def _spilled(payload: Any, blobs: BlobStore, smallest: int, end_bytes: int) -> Any | None:

@@ -12,14 +12,14 @@ from typing import Literal
 from agentsh.base.errors import LogWriteFailed, SessionHeld
 from agentsh.log.chain import Anchor
 from agentsh.log.files import READ, FileSystem
-from agentsh.log.frame import decode_event, encode_event
+from agentsh.log.frame import encode_event, read_back
 from agentsh.log.record import Draft, Record
 from agentsh.log.recover import OpenSegment
 from agentsh.log.reserve import NO_ROOM, RESERVE_BYTES, Reserve
 from agentsh.log.roll import roll, take_back
 from agentsh.log.scan import entry_of
 from agentsh.log.segment import OPEN_NAME, close_segment, name_rescue, new_header, write_rescue
-from agentsh.log.spill import MAX_LINE_BYTES, spill
+from agentsh.log.spill import MAX_LINE_BYTES, as_it_is, fitted
 from agentsh.log.store import BlobStore
 from agentsh.log.sync import GroupSync
 
@@ -47,6 +47,7 @@ class Appender:
         self._last_seq = last_seq
         self._size = segment.size
         self._torn = False
+        self._cut_unsynced = False
         self._reserve = Reserve(files, reserve_bytes)
         self._refusal: Callable[[], Exception] | None = None
         self._durability = durability
@@ -87,21 +88,29 @@ class Appender:
         """
         if not drafts:
             return []
-        with self._blobs.writing():
-            fitted = [spill(draft, self._blobs) for draft in drafts]
-            with self._io:
-                self._check()
-                records = self._encode(fitted)
-                data = b"".join([record.raw for record in records])
-                self._write(data)
-                self._reserve.keep_ahead(self._segment.fd, self._size)
-                self._last_seq = records[-1].seq
-                if self._keep:
-                    self._unsynced.extend((record.seq, record.raw) for record in records)
-        if self._keep:
-            self._sync.wrote(records[-1].seq, len(records), len(data))
+        lines = [as_it_is(draft) for draft in drafts]
+        if None not in lines:
+            records = self._append([line for line in lines if line is not None])
+        else:
+            with self._blobs.writing():
+                records = self._append([fitted(draft, self._blobs) for draft in drafts])
         if self._durability == "always":
-            self._sync.wait(records[-1].seq).result()
+            self._sync.now(records[-1].seq)
+        elif self._keep:
+            self._sync.wrote(records[-1].seq, len(records), sum([len(record.raw) for record in records]))
+        return records
+
+    def _append(self, lines: Sequence[tuple[Draft, str]]) -> list[Record]:
+        if self._cut_unsynced and self._keep:
+            self._sync_the_cut()
+        with self._io:
+            self._check()
+            records = self._encode(lines)
+            self._write(b"".join([record.raw for record in records]))
+            self._reserve.keep_ahead(self._segment.fd, self._size)
+            self._last_seq = records[-1].seq
+            if self._keep:
+                self._unsynced.extend([(record.seq, record.raw) for record in records])
         return records
 
     def wait_durable(self, seq: int) -> "Future[None]":
@@ -210,14 +219,14 @@ class Appender:
         if self._segment.fd < 0:
             raise LogWriteFailed(f"the log of {self._session} is closed")
 
-    def _encode(self, drafts: Sequence[Draft]) -> list[Record]:
+    def _encode(self, drafts: Sequence[tuple[Draft, str]]) -> list[Record]:
         """Return the records, read back from their own lines: what cannot be read is not written."""
-        records, durable, salt = [], self._sync.durable_seq, self._segment.salt
-        for seq, draft in enumerate(drafts, self._last_seq + 1):
-            line = encode_event(draft, seq=seq, dur=durable, salt=salt)
+        records, dur, salt = [], self._sync.durable_seq, self._segment.salt
+        for seq, (draft, payload) in enumerate(drafts, self._last_seq + 1):
+            line = encode_event(draft, seq=seq, dur=dur, salt=salt, payload=payload)
             if len(line) > MAX_LINE_BYTES:
                 raise LogWriteFailed(f"a {draft.type[:80]} of {len(line):,} bytes is longer than a line may be")
-            records.append(decode_event(line, salt))
+            records.append(read_back(draft, payload, line, seq=seq, dur=dur, salt=salt))
         return records
 
     def _write(self, data: bytes) -> None:
@@ -242,10 +251,32 @@ class Appender:
         if self._torn:
             return
         self._reserve.gone()
+        self._cut_unsynced = True
         try:
             self._files.truncate(self._segment.fd, self._size)
         except OSError:
             self._torn = True
+
+    def _sync_the_cut(self) -> None:
+        """Make it durable that a half-written append was cut off, before its seqs are used again.
+
+        Else a power cut could bring some of its lines back beside those that stand in their place now: two valid
+        lines with one seq, as two programs leave them.
+        """
+        with self._flushing:
+            with self._io:
+                self._check()
+                try:
+                    if self._torn:
+                        self._files.truncate(self._segment.fd, self._size)
+                except OSError as error:
+                    raise self._failed(error, "cannot save to the log") from error
+                self._torn = False
+            try:
+                self._files.sync(self._segment.fd)
+            except OSError as error:
+                self._rescue(error)
+            self._cut_unsynced = False
 
     def _failed(self, error: OSError, what: str) -> LogWriteFailed:
         hint = "free some space" if error.errno in NO_ROOM else None

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentsh.context.messages import NO_RESULT
+from agentsh.context.items import NO_RESULT
 from agentsh.context.repairs import DID_NOT_RUN, MAY_HAVE_RUN, WAS_INTERRUPTED
 
 SCRIPTED = "I am agentsh's demo model: a script, not an AI. No model was called."

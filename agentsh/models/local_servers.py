@@ -3,8 +3,11 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agentsh.models.windows import of_card
+from agentsh.ports.window import Window
 
 HOST = "127.0.0.1"
 USUAL = (("Ollama", 11434), ("LM Studio", 1234), ("llama.cpp", 8080), ("vLLM", 8000))
@@ -19,11 +22,15 @@ _OWNERS = {"llamacpp": "llama.cpp", "vllm": "vLLM", "sglang": "SGLang", "library
 
 @dataclass(frozen=True, slots=True)
 class LocalServer:
-    """A server that answers. base_url: fit for OPENAI_BASE_URL. models: their ids, as it lists them; may be empty."""
+    """A server that answers. base_url: fit for OPENAI_BASE_URL. models: their ids, as it lists them; may be empty.
+
+    windows: how much each takes, as far as the list says.
+    """
 
     name: str
     base_url: str
     models: tuple[str, ...]
+    windows: Mapping[str, Window] = field(default_factory=dict)
 
 
 async def find_local_servers(
@@ -85,4 +92,6 @@ def _server(name: str, port: int, answer: bytes) -> LocalServer | None:
         return None
     cards = [card for card in cards or [] if isinstance(card, dict) and isinstance(card.get("id"), str)]
     owner = str(cards[0].get("owned_by", "")) if cards else ""
-    return LocalServer(_OWNERS.get(owner, name), f"http://{HOST}:{port}/v1", tuple(card["id"] for card in cards))
+    windows = {card["id"]: window for card in cards if (window := of_card(card)) is not None}
+    ids = tuple(card["id"] for card in cards)
+    return LocalServer(_OWNERS.get(owner, name), f"http://{HOST}:{port}/v1", ids, windows)

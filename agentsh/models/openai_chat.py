@@ -8,9 +8,9 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING, Any
 
-from agentsh.base.errors import ModelKeyMissing, ModelKeyRefused, StreamCut
+from agentsh.base.errors import ModelError, ModelKeyMissing, ModelKeyRefused, StreamCut
 from agentsh.events.signals import TextDelta
-from agentsh.models import chat_body, sse
+from agentsh.models import chat_body, model_list, sse
 from agentsh.models.chat_reply import Assembly
 from agentsh.models.openai_errors import (
     CHECK_KEY,
@@ -23,6 +23,7 @@ from agentsh.models.openai_errors import (
     translate,
 )
 from agentsh.ports.model import Endpoint, Prompt, Streamed
+from agentsh.ports.window import Window
 
 if TYPE_CHECKING:
     import openai
@@ -85,6 +86,14 @@ class OpenAIChat:
             url = shown_url(self._endpoint.base_url)
             raise StreamCut(f"the answer of {url} ended without a finish reason")
         yield assembly.reply(model=assembly.model or str(json.loads(body).get("model", "")))
+
+    async def window(self, model: str) -> Window | None:
+        """Return what the server's list of models says of `model`; see `model_list.ask`."""
+        try:
+            client = await self._connected()
+        except ModelError:
+            return None
+        return await model_list.ask(client, self._endpoint, model)
 
     async def close(self) -> None:
         """Close the connections. Idempotent; a later request opens new ones."""

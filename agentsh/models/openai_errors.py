@@ -5,7 +5,7 @@ import math
 import re
 import ssl
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -23,6 +23,7 @@ from agentsh.base.errors import (
 )
 from agentsh.base.text import one_line
 from agentsh.models.chat_reply import ErrorInReply
+from agentsh.models.overflow_words import OVERFLOW, told
 from agentsh.ports.model import Endpoint
 
 MAX_MESSAGE_CHARS = 300
@@ -35,25 +36,7 @@ OTHER_MODEL = "choose another with --model or AGENTSH_MODEL"
 OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded"})
 QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 
-# Facts behind each line: what these servers answer when a request is longer than the context.
 # Patterns stay text until an error comes: compiling them takes longer than all else in this module's import.
-_OVERFLOW = "|".join(
-    (
-        r"maximum (?:context|prompt|model) length",  # OpenAI, vLLM, DeepSeek, OpenRouter, xAI
-        r"exceeds? (?:the |this model's )?(?:\w+ )?context (?:size|window|length)",  # OpenAI, llama.cpp
-        r"context (?:size|window|length)(?: has been| limit)? exceed",  # llama.cpp, LM Studio
-        r"context window exceeds",  # MiniMax
-        r"context (?:the )?overflows|n_keep.{0,40}n_ctx",  # LM Studio
-        r"(?:longer|greater|larger) than the (?:model's )?context length",  # SGLang, LM Studio
-        r"(?:prompt|input)(?: \([^)]*\))? is too long",  # Anthropic, Bedrock, vLLM
-        r"input (?:token count|length).{0,40}exceed",  # Google, Ollama, SGLang
-        r"token count.{0,40}exceeds the limit|exceeded model token limit",  # Copilot, Moonshot
-        r"reduce the length of (?:the|your) (?:messages|prompt|input)",  # Groq
-        r"range of input length should be",  # DashScope
-        r"tokens.{0,40}max_new_tokens.{0,20}must be <=",  # TGI
-        r"request too large for",  # OpenAI: more tokens than the limit of a minute; waiting does not help
-    )
-)
 _QUOTA = r"insufficient (?:balance|credit|funds)|(?:more|enough) credits"
 _BAD_KEY = r"api key not valid|(?:invalid|incorrect) api key|no auth credentials"
 _NO_MODEL = (
@@ -69,15 +52,19 @@ def _in(pattern: str, text: str) -> re.Match[str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a server said of an error. codes: its `code` and `type`, lower case. status: HTTP's, or in the body."""
+    """What a server said of an error. codes: its `code` and `type`, lower case. status: HTTP's, or in the body.
+
+    body: the error object, as it came.
+    """
 
     text: str
     codes: frozenset[str]
     status: int | None
+    body: Mapping[str, Any] = field(default_factory=dict)
 
     def overflow(self) -> bool:
         """Whether the request was longer than the context."""
-        return bool(self.codes & OVERFLOW_CODES or _in(_OVERFLOW, self.text))
+        return bool(self.codes & OVERFLOW_CODES or _in(OVERFLOW, self.text))
 
     def quota(self) -> bool:
         """Whether the account has nothing left, so that no retry helps."""
@@ -199,7 +186,9 @@ def _said(said: Said, endpoint: Endpoint, headers: Mapping[str, str]) -> ModelEr
     if said.quota():
         return _error(ModelKeyRefused, endpoint, f"no credit is left at {where}: {text}", NO_CREDIT)
     if said.overflow():
-        return _error(ContextOverflow, endpoint, f"the request is longer than the model's context: {text}", SHORTEN)
+        message = _clean(f"the request is longer than the model's context: {text}", endpoint)
+        limit, asked = told(text[:2_000], said.body)
+        return ContextOverflow(message, hint=SHORTEN, limit_tokens=limit, request_tokens=asked)
     if said.bad_key():
         hint = CHECK_KEY if status != 403 else f"{CHECK_KEY} and what it may use"
         return _error(ModelKeyRefused, endpoint, f"the key was refused by {where}: {text}", hint)
@@ -225,7 +214,7 @@ def _said_in(body: object, status: int | None) -> Said:
         text = f"{text}: {raw}"
     if status is None:  # inside a stream the body is all there is
         status = next((int(c) for c in codes if c.isdecimal() and 400 <= int(c) < 600), None)
-    return Said(text, codes, status)
+    return Said(text, codes, status, body)
 
 
 def _raw(body: Mapping[str, Any]) -> object:

@@ -9,6 +9,7 @@ from agentsh.base.errors import ModelError, ModelUnavailable, StreamGarbled
 from agentsh.base.text import one_line
 from agentsh.events.signals import Retrying, TextDelta
 from agentsh.ports.model import Model, Prompt, Streamed
+from agentsh.ports.window import TellsWindows, Window
 
 MAX_RETRIES = 4
 MAX_RETRIES_GARBLED = 1
@@ -59,6 +60,10 @@ class RetryingModel:
                 waiting = self._retrying(error, attempt)
             yield waiting
             await self._clock.sleep(waiting.delay_s)
+
+    async def window(self, model: str) -> Window | None:
+        """Ask the model inside, once, where it can."""
+        return await self._model.window(model) if isinstance(self._model, TellsWindows) else None
 
     async def close(self) -> None:
         """Close the model inside."""

@@ -63,7 +63,7 @@ class ScriptedModel:
             text = arguments if isinstance(arguments, str) else json.dumps(arguments)
             calls.append(Call(f"call_{self._ids}", name, text))
         text = "".join(move.pieces)
-        usage = Usage(prompt=size // 4, cached=0, completion=len(text) // 4, reasoning=0)
+        usage = Usage(prompt=size // 3, cached=0, completion=len(text) // 3, reasoning=0)
         return Reply(text, None, tuple(calls), "tool_calls" if calls else "stop", usage, "scripted")
 
     async def close(self) -> None:

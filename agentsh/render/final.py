@@ -3,6 +3,7 @@
 from typing import TextIO
 
 from agentsh.base.text import clean, one_line, plural
+from agentsh.events.compaction import Compaction
 from agentsh.events.event import Event
 from agentsh.events.session import Note, Recovered
 from agentsh.events.signals import DiskNearlyFull, Retrying, SavingStopped, Signal
@@ -36,6 +37,8 @@ class FinalRenderer:
                 self._finish(fact)
             case Recovered() as fact:
                 self._say(words.recovered(fact))
+            case Compaction() as fact:
+                self._say(words.compacted(fact))
             case Note(text=text):
                 self._say(one_line(self._texts.text(text), 300))
 

@@ -8,7 +8,7 @@ from rich.style import Style
 from rich.text import Text
 
 from agentsh.base.text import one_line, plural
-from agentsh.events import session, tool, turn
+from agentsh.events import compaction, session, tool, turn
 from agentsh.events.event import Event, Opaque
 from agentsh.ports.texts import Texts
 from agentsh.render import theme, words
@@ -126,6 +126,10 @@ def _context_built(page: Page, event: Event, fact: turn.ContextBuilt) -> list[st
     )
 
 
+def _compaction(page: Page, event: Event, fact: compaction.Compaction) -> list[str]:
+    return page.line(f"— {words.compacted(fact)} —", theme.WARN if fact.error else theme.DIM)
+
+
 def _renamed(page: Page, event: Event, fact: session.Renamed) -> list[str]:
     return page.line(f"— renamed: {fact.title} —") if fact.by == "user" else []
 
@@ -166,15 +170,15 @@ def _nothing(page: Page, event: Event, fact: Any) -> list[str]:
 
 
 def _rewound(page: Page, event: Event, fact: session.Rewound) -> list[str]:
-    said = f"— rewound to event {fact.to_seq} ({fact.what}){_files(fact.files)} —"
+    said = f"— rewound to event {fact.to_seq} ({fact.what}){_taken_back(fact.files)} —"
     return page.line(said) + _conflicts(page, fact.conflicts)
 
 
 def _rewind_undone(page: Page, event: Event, fact: session.RewindUndone) -> list[str]:
-    return page.line(f"— the rewind was undone{_files(fact.files)} —") + _conflicts(page, fact.conflicts)
+    return page.line(f"— the rewind was undone{_taken_back(fact.files)} —") + _conflicts(page, fact.conflicts)
 
 
-def _files(count: int | None) -> str:
+def _taken_back(count: int | None) -> str:
     return f": {plural(count, 'path')} taken back" if count else ""
 
 
@@ -205,9 +209,11 @@ LINES: dict[str, Callable[[Page, Event, Any], list[str]]] = {
     "workspace_moved": _said("— workspace moved to {fact.path}: {fact.reason} —"),
     "rewound": _rewound,
     "rewind_undone": _rewind_undone,
-    "compaction": _said("— events {fact.from_seq} to {fact.upto_seq} are summarised in the context from here —"),
-    "compaction_undone": _said("— the compaction was undone —"),
+    "compaction": _compaction,
+    "summary_tried": _nothing,
+    "compaction_undone": _said("— compaction undone: the context is what it was before it —"),
     "image_dropped": _said("— an image is left out of the context from here: {fact.reason} —"),
+    "window_learned": _nothing,
     "job_changed": _said("— job {fact.job}: {fact.state} —"),
     "environment_changed": _nothing,
     "tagged": _nothing,

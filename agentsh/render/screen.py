@@ -19,7 +19,7 @@ from agentsh.events.signals import (
     ToolProgress,
 )
 from agentsh.events.tool import ApprovalAsked, CodeEdit, ToolCall, ToolResult, ToolStarted
-from agentsh.events.turn import AgentMessage, TurnFinished, UserMessage
+from agentsh.events.turn import AgentMessage, ContextBuilt, TurnFinished, UserMessage
 from agentsh.ports.texts import Texts
 from agentsh.render import theme
 from agentsh.render.calls import Calls, OpenCall
@@ -74,6 +74,7 @@ class ScreenRenderer:
         self._held: list[str] = []
         self._pending: list[str] = []
         self._busy_s: float | None = None
+        self._compacting_s: float | None = None
         self._drawn_s = float("-inf")
         self._fresh = 0
         self._retry = ""
@@ -167,6 +168,7 @@ class ScreenRenderer:
         self._live = False
 
     def _turn_state(self, page: Page, fact: object) -> None:
+        self._compacting_s = self._now_s() if isinstance(fact, ContextBuilt) and fact.summary else None
         if isinstance(fact, UserMessage) and self._busy_s is None:
             self._busy_s = self._now_s()
         elif isinstance(fact, TurnFinished):
@@ -227,7 +229,7 @@ class ScreenRenderer:
             rows.extend(self._running(page, call))
         if self._retry:
             rows.extend(page.line("↻ " + self._retry, theme.WARN))
-        elif self._busy_s is not None and not self._reply.text_came:
+        elif self._compacting_s is not None or (self._busy_s is not None and not self._reply.text_came):
             rows.append(self._painter.row(Text(self._status(), theme.DIM), page.width))
         if self._alarm:
             rows.extend(page.line("✗ " + self._alarm, theme.LOUD))
@@ -238,11 +240,14 @@ class ScreenRenderer:
 
     def _status(self) -> str:
         now = self._now_s()
-        elapsed = int(now - (now if self._busy_s is None else self._busy_s))
+        since = self._busy_s if self._compacting_s is None else self._compacting_s
+        elapsed = int(now - (now if since is None else since))
         mark = theme.SPINNER[int(now / SPIN_S) % len(theme.SPINNER)]
         if self._asking:
             return "? waits for your answer"
         doing = "running" if any(self._calls.running()) else "thinking"
+        if self._compacting_s is not None:
+            doing = "compacting the context"
         return f"{mark} {doing} · {elapsed} s · Esc interrupts"
 
     def _running(self, page: Page, call: OpenCall) -> list[str]:

@@ -1,6 +1,7 @@
 """Facts in words that more than one renderer uses."""
 
-from agentsh.base.text import plural
+from agentsh.base.text import one_line, plural
+from agentsh.events.compaction import Compaction
 from agentsh.events.session import Recovered
 
 
@@ -19,3 +20,19 @@ def recovered(fact: Recovered) -> str:
     if fact.newline_added:
         found.append("the last line was completed")
     return "recovered: " + ("; ".join(found) or "nothing was lost")
+
+
+def compacted(fact: Compaction) -> str:
+    """Return in one line what a compaction did, and how to take it back."""
+    said = f"compacted {plural(max(fact.upto_seq - fact.from_seq + 1, 0), 'event')}"
+    if fact.tokens_before is not None and fact.tokens_after is not None:
+        mark = "~" if (fact.estimator or "~").startswith("~") else ""
+        said += f": {mark}{thousands(fact.tokens_before)} -> {mark}{thousands(fact.tokens_after)} tokens"
+    if fact.made == "mechanical":
+        said += ", from the log alone" + (f" ({one_line(fact.error, 200)})" if fact.error else "")
+    return f"{said} (undo: /compact undo)"
+
+
+def thousands(n: int) -> str:
+    """Return `950`, `4.9k`, `96k`."""
+    return str(n) if n < 1000 else f"{n / 1000:.1f}k" if n < 10_000 else f"{n / 1000:.0f}k"

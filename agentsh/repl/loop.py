@@ -47,7 +47,7 @@ class Repl:
         actions = Actions(self._enter, self._steer, self._interrupt, self._recall, lambda: self._work is not None)
         self._prompt = Prompt(io, self._status, self._waiting, actions)
         self._work: asyncio.Task[None] | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
         self._interrupted_s = float("-inf")
 
     @contextlib.contextmanager
@@ -98,7 +98,9 @@ class Repl:
     def _enter(self, text: str) -> None:
         if text:
             command = commands.find(text)
-            if command is not None:
+            if command is not None and commands.works(command[0]) and self._work is None:
+                self._begin(None, self._slash(*command))
+            elif command is not None:
                 self._spawn(self._slash(*command))
             elif self._work is None:
                 self._begin(text)
@@ -121,12 +123,15 @@ class Repl:
         self._spawn(self._take_back(waiting[-1:]))
         return True
 
-    def _begin(self, text: str | None) -> None:
-        self._work = asyncio.create_task(self._turns(text))
+    def _begin(self, text: str | None, command: Coroutine[Any, Any, bool] | None = None) -> None:
+        self._work = asyncio.create_task(self._turns(text, command))
 
-    async def _turns(self, text: str | None) -> None:
-        """Work on a message, then on what was queued meanwhile, until nothing waits."""
+    async def _turns(self, text: str | None, command: Coroutine[Any, Any, bool] | None = None) -> None:
+        """Run a command or work on a message, then on what was queued meanwhile, until nothing waits."""
         try:
+            if command is not None and not await command:
+                await self._take_back([*self._session.state.queue])
+                return
             cause: int | None = None
             while True:
                 if text is None:
@@ -185,24 +190,27 @@ class Repl:
         if texts:
             self._prompt.give_back("\n\n".join(texts))
 
-    async def _slash(self, name: str, argument: str) -> None:
+    async def _slash(self, name: str, argument: str) -> bool:
+        """Return whether it came to its end: it did not fail, and was not interrupted."""
         try:
             outcome = await commands.run(name, argument, SlashContext(self._session, self._io))
         except AgentshError as error:
             self._fail(error)
-        else:
-            self._prompt.say("notice", outcome.rows)
-            if outcome.draft:
-                self._prompt.give_back(outcome.draft)
-            if outcome.leave:
-                self._prompt.leave()
+            return False
+        self._prompt.say("notice", outcome.rows)
+        if outcome.draft:
+            self._prompt.give_back(outcome.draft)
+        if outcome.leave:
+            self._prompt.leave()
+        return not outcome.interrupted
 
     def _fail(self, error: AgentshError) -> None:
         loud = "NOTHING IS BEING SAVED: " if isinstance(error, LogError) else ""
         self._prompt.say("alarm", [f"✗ {loud}{one_line(str(error), 500)}"])
 
     def _status(self) -> str:
-        return status_line(self._session.state, self._io.sandbox, self._io.display().get_size().columns)
+        columns = self._io.display().get_size().columns
+        return status_line(self._session.state, self._io.sandbox, columns, self._session.budget_tokens)
 
     def _waiting(self) -> list[str]:
         texts = [(self._io.text(fact.text), fact.steer) for fact in self._session.state.queue.values()]
@@ -213,7 +221,7 @@ class Repl:
         state = self._session.state
         self._prompt.attention.title(f"agentsh · {state.title or state.id}")
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, object]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

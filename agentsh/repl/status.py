@@ -5,23 +5,33 @@ from collections.abc import Sequence
 from prompt_toolkit.utils import get_cwidth
 
 from agentsh.base.text import one_line
+from agentsh.context.size import size_of
 from agentsh.context.state import SessionState
 
 
-def status_line(state: SessionState, sandbox: str, columns: int) -> str:
-    """Return sandbox, mode, model, tokens, cost and session id, as much as fits: `unsandboxed` is the last to go."""
-    usage = state.totals.usage
-    tokens = usage.prompt + usage.completion
+def status_line(state: SessionState, sandbox: str, columns: int, budget_tokens: int) -> str:
+    """Return sandbox, mode, model, context, cached share, cost and session id, as much as fits.
+
+    `unsandboxed` is the last to go. The context is what the next request would hold so far, of what it may: `~` where
+    it is estimated. Cached is the share of the newest prompt that the provider took from its cache.
+    """
+    size = size_of(state)
     held = "unsandboxed" if sandbox == "none" else sandbox
     # In the order in which they are left out where it gets narrow: the last first.
     wanted = [state.id, held, state.mode, one_line(state.model, 40)]
-    if tokens:
-        wanted.append(f"{tokens / 1000:.1f}k tokens" if tokens >= 1000 else f"{tokens} tokens")
+    if size.tokens:
+        wanted.append(f"{'' if size.exact else '~'}{_thousands(size.tokens)} of {_thousands(budget_tokens)} tokens")
+    if size.cached is not None:
+        wanted.append(f"{size.cached * 100:.0f} % cached")
     if state.totals.cost_usd is not None:
         wanted.append(f"${state.totals.cost_usd:.4f}")
     while len(wanted) > 1 and get_cwidth(" · ".join(wanted)) >= columns:
         wanted.pop()
     return " · ".join([*wanted[1:], wanted[0]])
+
+
+def _thousands(tokens: int) -> str:
+    return str(tokens) if tokens < 1_000 else f"{tokens / 1_000:.1f}k" if tokens < 100_000 else f"{tokens // 1_000}k"
 
 
 QUEUE_ROWS = 4

@@ -48,8 +48,9 @@ class ReplIO:
     first_text: submitted at once, as if it had been typed. input, output: None for the terminal of the process.
     stage: what screen and prompt share. ask: set by the loop while it runs. typed: what was typed before there was a
     prompt. text: the whole of a text of the log, wherever it is kept. workspace: where the session works.
-    fork: makes a new session from an event of this one, or from now, and says how to go there. notify, title:
-    whether to call back who has looked away, and to name the window.
+    notify, title: whether to call back who has looked away, and to name the window. context: the newest request as
+    rows of so many columns, for `/context`. fork: makes a new session from an event of this one, or from now, and
+    says how to go there.
     """
 
     screen: Screen
@@ -67,6 +68,7 @@ class ReplIO:
     fork: Callable[[int | None], Awaitable[Sequence[str]]] | None = None
     notify: bool = False
     title: bool = False
+    context: Callable[[int], Awaitable[Sequence[str]]] | None = None
     typed: list[str] = field(default_factory=list)
 
     def files(self) -> list[str]:

@@ -16,7 +16,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -124,7 +124,8 @@ class ScriptedServer:
 
     `strict`: refuse chat and responses requests that OpenAI would refuse. `api_key`: the only key accepted
     (None: any, or none). `models`: the only models (None: any). `max_context_tokens`: refuse larger bodies, at
-    four bytes a token. `record_dir`: also write each request there. `raise_failures`: leaving the context
+    four bytes a token. `model_card`: members of each entry of `GET /v1/models`, such as a window.
+    `record_dir`: also write each request there. `raise_failures`: leaving the context
     raises ScriptError when the script ran out, a scripted function raised, or a request broke the rules.
     Limits: `max_connections` at once, `idle_s` seconds without a request or in a hanging reply.
     """
@@ -137,6 +138,7 @@ class ScriptedServer:
         api_key: str | None = None,
         models: Sequence[str] | None = None,
         max_context_tokens: int | None = None,
+        model_card: Mapping[str, object] | None = None,
         port: int = 0,
         record_dir: Path | None = None,
         raise_failures: bool = True,
@@ -148,6 +150,7 @@ class ScriptedServer:
             api_key=api_key,
             models=None if models is None else tuple(models),
             max_context_tokens=max_context_tokens,
+            model_card=model_card or {},
             max_connections=max_connections,
             idle_s=idle_s,
             record_dir=record_dir,

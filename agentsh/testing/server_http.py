@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -68,6 +68,7 @@ class Settings:
     api_key: str | None = None
     models: tuple[str, ...] | None = None
     max_context_tokens: int | None = None
+    model_card: Mapping[str, object] = field(default_factory=dict)
     max_connections: int = 64
     idle_s: float = 60.0
     record_dir: Path | None = None
@@ -215,7 +216,9 @@ class Service:
     def _models(self, path: str) -> Reply:
         names = self.settings.models or ("scripted",)
         cards = [
-            {"id": name, "object": "model", "created": server_chat.CREATED, "owned_by": "scripted"} for name in names
+            {"id": name, "object": "model", "created": server_chat.CREATED, "owned_by": "scripted"}
+            | dict(self.settings.model_card)
+            for name in names
         ]
         if path == "/v1/models":
             return _json_reply({"object": "list", "data": cards})

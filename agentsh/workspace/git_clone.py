@@ -1,7 +1,7 @@
 """Gives a session its own clone of a repository, with everything that its user has in it right now.
 
 Made by init, alternates and copied references, not by `git clone`: that refuses shallow repositories, would turn the
-user's branches into remote ones, and would leave an `origin` to push to in the user's own repository (ADR 0005). The
+user's branches into remote ones, and would leave an `origin` to push to in the user's own repository (ADR 0009). The
 files are copied from the working tree and not checked out, so that they are the same bytes whatever filters, line
 ends and large-file pointers the user's git deals in. The user's repository is only read.
 """

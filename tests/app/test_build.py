@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 
 from agentsh.app.build import Plan, Screens, new_session, resume_session
+from agentsh.app.opening import open_folded
 from agentsh.app.paths import Home
 from agentsh.app.settings import Choice, Settings, choose_model
 from agentsh.app.stores import event_store
 from agentsh.base.errors import LogError, LogWriteFailed, SessionExists
 from agentsh.context.state import SessionState
+from agentsh.context.state_codec import reducer
+from agentsh.log.record import Draft
+from agentsh.testing import MemoryStore
 from agentsh.workspace.provision import Provisioned, provision
 from tests.app.rig import a_home, a_session, an_id
 
@@ -137,3 +141,14 @@ async def test_an_environment_that_is_lost_is_recorded_anew(home: Home, tmp_path
         records = list(event_store(home).read(A))
         assert sum(record.type == "environment_changed" for record in records) == times
         assert running.session.state.environment is not None
+
+
+async def test_a_checkpoint_that_lies_about_its_reducer_costs_nothing() -> None:
+    store = MemoryStore()
+    log = await store.create("x", by="t")
+    await log.append([Draft("renamed", "", {"title": "kept", "by": "user"})])
+    assert await log.checkpoint(b'["not a state"]', reducer=reducer(), keep=3)
+    await log.close()
+    opened, folded = await open_folded(store, "x")
+    assert (opened.folded, folded.state.title, folded.events) == (None, "kept", 1)
+    await opened.log.close()

@@ -10,7 +10,6 @@ from agentsh.app.choosing import NoModel, another, for_new, for_resume
 from agentsh.app.settings import Profile, Settings, choose_model
 from agentsh.base.errors import ModelKeyMissing, ModelUnavailable, UsageProblem
 from agentsh.context.state import SessionState
-from agentsh.events.session import EnvironmentChanged
 from agentsh.testing.server import ScriptedServer, refusing
 
 OPENAI = {"OPENAI_API_KEY": "sk-openai"}
@@ -21,8 +20,7 @@ FAR = Profile(base_url="https://far.example/v1", model="big", api_key_env="FAR_K
 def recorded(model: str, **request: Any) -> SessionState:
     """A session as its log tells of it."""
     whole = {"wire": "chat", "profile": None, "options": {}, **request}
-    environment = EnvironmentChanged(system_prompt="s", tools="[]", instructions=(), request=whole)
-    return SessionState(id="x", model=model, environment=environment)
+    return SessionState(id="x", model=model, request=whole)
 
 
 @contextmanager

@@ -96,6 +96,39 @@ def test_archived_sessions_read_as_before_and_come_back(run: Run, home: Path) ->
     assert "not archived" in run("unarchive", sid(1)).out
 
 
+def test_a_log_whose_change_of_segments_was_interrupted_is_archived_too(run: Run, home: Path) -> None:
+    directory = home / "sessions" / sid(1)
+    before = (directory / "events.jsonl").read_bytes()
+    (directory / "events.jsonl").rename(directory / "000000-000000000001.jsonl")
+    assert "saved" in run("archive", sid(1)).out
+    replayed = run("replay", sid(1), "--json").out.encode()  # opening wrote the last line again, with another crc
+    assert [line[:-12] for line in replayed.splitlines()] == [line[:-12] for line in before.splitlines()[1:]]
+    assert run("unarchive", sid(1)).code == 0
+    assert (directory / "000000-000000000001.jsonl").read_bytes() == before
+
+
+def test_archiving_that_was_killed_behind_its_last_decision_is_archived(run: Run, home: Path) -> None:
+    """`events.jsonl` is gone, closed segments are still there: they are leftovers, whatever is in them."""
+    run("archive", sid(1))
+    replayed = run("replay", sid(1)).out
+    left = home / "sessions" / sid(1) / "000000-000000000001.jsonl"
+    left.write_bytes(b"a leftover")
+    assert listed(run) == {}
+    assert listed(run, "--all")[sid(1)]["state"] == "archived"
+    assert run("replay", sid(1)).out == replayed
+    assert run("verify", sid(1)).code == 0
+    assert "already" in run("archive", sid(1)).out
+    assert not left.exists()
+
+
+def test_a_pipe_that_stands_for_an_archive_is_not_waited_for(run: Run, home: Path) -> None:
+    directory = home / "sessions" / sid(1)
+    (directory / "events.jsonl").unlink()
+    os.mkfifo(directory / "archive.jsonl.zst")
+    assert run("replay", sid(1)).code == 5
+    assert listed(run, "--all")[sid(1)]["state"] == "damaged"
+
+
 def test_a_damaged_archive_is_listed_as_damaged_and_shows_what_reads(run: Run, home: Path) -> None:
     run("archive", sid(1))
     (home / "index.db").unlink(missing_ok=True)

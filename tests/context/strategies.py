@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from agentsh.events.base import Usage
 from agentsh.events.codec import decode, encode
+from agentsh.events.compaction import Compaction, CompactionUndone, SummaryTried
 from agentsh.events.event import Event
 from agentsh.events.session import EnvironmentChanged
 from agentsh.events.tool import PartialOutput, ToolCall, ToolResult, ToolStarted
@@ -26,6 +27,7 @@ texts = st.text(max_size=40) | st.sampled_from(["", "\ud800", "a\u2028b", "\x00"
 ids = st.sampled_from(["call_1", "call_1", "a", "a_5", "", "x" * 300, "odd id!"])
 names = st.sampled_from(["look", "change", "functions.shell", "", "n" * 100])
 arguments = st.sampled_from(["{}", '{"path":"a"}', '{"a":', "[1]", '{"a":NaN}', "", "\ud800"])
+costs = st.sampled_from([0.5, 0.25])
 usage = Usage(prompt=1, cached=0, completion=1, reasoning=0)
 
 
@@ -71,6 +73,17 @@ def _facts() -> st.SearchStrategy[Any]:
             budget=st.just(0),
             cut=st.none() | st.builds(dict, from_seq=st.integers(0, 30), reason=st.just("x")),
         ),
+        st.builds(SummaryTried, error=st.just("no"), usage=st.none() | st.just(usage), cost_usd=st.none() | costs),
+        st.builds(
+            Compaction,
+            from_seq=st.integers(0, 30),
+            upto_seq=st.integers(0, 30),
+            summary=texts,
+            by=st.sampled_from(["auto", "user"]),
+            usage=st.none() | st.just(usage),
+            cost_usd=st.none() | costs,
+        ),
+        st.builds(CompactionUndone, compaction=st.integers(0, 30)),
         st.builds(
             TurnFinished,
             reason=st.just("done"),

@@ -9,16 +9,18 @@ from hypothesis import strategies as st
 from agentsh.base.errors import ContextOverflow
 from agentsh.context.budget import count_message, fit
 from agentsh.context.fold import apply, fold
-from agentsh.context.messages import build
+from agentsh.context.marks import Marks
+from agentsh.context.messages import build, messages_of
 from agentsh.context.repairs import repairs
 from agentsh.context.state import SessionState
 from agentsh.context.validate import problems
+from agentsh.context.view import View, view_of
 from agentsh.events.codec import decode, encode
 from agentsh.events.event import Event
 from agentsh.events.turn import UserMessage
 from agentsh.log.frame import decode_event, encode_event
 from agentsh.models.chat_body import encode as encode_body
-from agentsh.ports.model import Prompt
+from agentsh.ports.model import Message, Prompt
 from agentsh.ports.texts import InlineTexts
 from agentsh.ports.tokens import ByteEstimate
 from agentsh.testing import server_rules as rules
@@ -26,6 +28,10 @@ from tests.context.strategies import TS, logs
 
 TEXTS = InlineTexts()
 COUNTER = ByteEstimate()
+
+
+def shown(state: SessionState, view: View | None = None) -> tuple[Message, ...]:
+    return messages_of(build(state, TEXTS, view or view_of(state)))
 
 
 def add(state: SessionState, facts: list[tuple[object, int | None]]) -> None:
@@ -47,7 +53,7 @@ def reopened(events: list[Event]) -> SessionState:
 def test_any_log_gives_a_request_that_a_strict_server_takes(events: list[Event]) -> None:
     """Judged by the rules of the scripted server, which share no code with the builder."""
     state = reopened(events)
-    prompt = Prompt("m", build(state, TEXTS, from_seq=state.context_from), ())
+    prompt = Prompt("m", shown(state), ())
     assert rules.problems(json.loads(encode_body(prompt))) == []
 
 
@@ -55,7 +61,7 @@ def test_any_log_gives_a_request_that_a_strict_server_takes(events: list[Event])
 @settings(deadline=None, max_examples=80)
 def test_any_log_gives_a_valid_request(events: list[Event]) -> None:
     state = reopened(events)
-    assert problems(build(state, TEXTS, from_seq=state.context_from)) == []
+    assert problems(shown(state)) == []
 
 
 @given(logs(sound=True))
@@ -63,7 +69,7 @@ def test_any_log_gives_a_valid_request(events: list[Event]) -> None:
 def test_a_log_cut_at_any_event_gives_a_valid_request(events: list[Event]) -> None:
     for keep in range(1, len(events) + 1):
         state = reopened(events[:keep])
-        assert problems(build(state, TEXTS, from_seq=state.context_from)) == []
+        assert problems(shown(state)) == []
 
 
 @given(logs())
@@ -83,7 +89,7 @@ def test_fitting_is_valid_within_budget_and_the_same_after_its_cut_was_recorded(
 ) -> None:
     state = reopened(events)
     try:
-        fitted = fit(state, TEXTS, COUNTER, budget_tokens=budget)
+        fitted = fit(state, TEXTS, COUNTER, marks=Marks(budget))
     except ContextOverflow:
         return
     assert problems(fitted.messages) == []
@@ -91,17 +97,18 @@ def test_fitting_is_valid_within_budget_and_the_same_after_its_cut_was_recorded(
     assert any(m.role == "user" and m.text == "go on" for m in fitted.messages), "the newest prompt is never cut"
     if fitted.cut is not None:
         state.context_from = fitted.cut.from_seq
-        assert build(state, TEXTS, from_seq=state.context_from) == fitted.messages
+        state.pruned_before = fitted.cut.pruned_before or state.pruned_before
+        assert shown(state) == fitted.messages
 
 
 @given(logs(sound=True))
 @settings(deadline=None, max_examples=20)
 def test_a_new_event_never_changes_earlier_messages(events: list[Event]) -> None:
     state = reopened(events)
-    before = build(state, TEXTS, from_seq=0)
+    before = shown(state, View())
     later = copy.deepcopy(state)
     add(later, [(UserMessage(text="more", attachments=()), None)])
-    assert build(later, TEXTS, from_seq=0)[: len(before)] == before
+    assert shown(later, View())[: len(before)] == before
 
 
 @given(logs())

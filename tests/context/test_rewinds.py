@@ -1,24 +1,27 @@
 """The conversation after rewinds: what is cut, what comes back, whatever the order."""
 
-from typing import Any, Literal
+from typing import Any
 
 import hypothesis
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsh.context.fold import apply, fold, settle
+from agentsh.context.fold import apply, fold
 from agentsh.context.messages import build
-from agentsh.context.state import AgentItem, SessionState, history
-from agentsh.events.base import Fact
+from agentsh.context.rewinds import CONVERSATION, Moments, fold_whole, settle
+from agentsh.context.state import AgentItem, SessionState
+from agentsh.context.view import view_of
+from agentsh.events.base import NO_USAGE, Fact
 from agentsh.events.event import Event
 from agentsh.events.session import EnvironmentChanged, RewindUndone, Rewound, SnapshotTaken
 from agentsh.events.tool import CodeEdit, ToolCall, ToolResult, ToolStarted
-from agentsh.events.turn import AgentMessage, ContextBuilt, Cut, UserMessage
+from agentsh.events.turn import AgentMessage, ContextBuilt, Cut, TodoChanged, TurnFinished, UserMessage
 from agentsh.ports.snapshots import Step
 from agentsh.ports.texts import InlineTexts
 
-What = Literal["conversation", "files", "both"]
+STARTED = ToolStarted(call="c", effects=("exec",), sandbox="none", pid=None, decision="auto")
+CALL = ToolCall(call="c", name="shell", arguments="{}")
+END = TurnFinished(reason="done", steps=1, usage=NO_USAGE, cost_usd=None, duration_ms=1)
 
 
 def log(*facts: Fact, causes: dict[int, int] | None = None) -> list[Event]:
@@ -34,99 +37,6 @@ def agent(text: str) -> AgentMessage:
     return AgentMessage(text=text, reasoning=None, model="m", finish="stop", usage=None, cost_usd=None)
 
 
-def said(state: SessionState) -> list[str]:
-    return [m.text for m in build(state, InlineTexts(), from_seq=state.context_from) if m.role != "system"]
-
-
-def turns(n: int) -> list[Fact]:
-    """Three events each: the message, the answer, a remark that stands for all else."""
-    return [
-        f for k in range(n) for f in (user(f"u{k}"), agent(f"a{k}"), SnapshotTaken(snapshot="s", files=0, bytes=0))
-    ]
-
-
-def test_the_talk_is_cut_back_and_comes_back() -> None:
-    events = log(*turns(3), Rewound(to_seq=3, what="both"), user("new"))
-    assert said(fold(events[:10])) == ["u0", "a0"]
-    assert said(fold(events)) == ["u0", "a0", "new"]
-    undone = log(*turns(3), Rewound(to_seq=3, what="both"), user("new"), RewindUndone(rewound=10))
-    assert said(fold(undone)) == ["u0", "a0", "u1", "a1", "u2", "a2"]
-
-
-def test_files_alone_leave_the_talk() -> None:
-    events = log(*turns(2), Rewound(to_seq=3, what="files"))
-    assert said(fold(events)) == ["u0", "a0", "u1", "a1"]
-
-
-def test_back_into_what_an_earlier_rewind_took_out() -> None:
-    events = log(*turns(3), Rewound(to_seq=3, what="both"), user("x"), Rewound(to_seq=8, what="both"))
-    assert said(fold(events)) == ["u0", "a0", "u1", "a1", "u2", "a2"]
-
-
-def test_back_into_the_middle_of_a_turn() -> None:
-    call = ToolCall(call="c", name="shell", arguments="{}")
-    result = ToolResult(call="c", status="ok", for_model="the result", for_user="", duration_ms=1)
-    started = ToolStarted(call="c", effects=("exec",), sandbox="none", pid=None, decision="auto")
-    facts = (user("u"), agent("a"), call, started, result, Rewound(to_seq=4, what="both"))
-    events = log(*facts, causes={3: 2, 4: 3, 5: 4})
-    state = fold(events)
-    (item,) = [i for i in state.talk if isinstance(i, AgentItem)]
-    assert item.calls[0].result is None
-    (whole,) = [i for i in history(state) if isinstance(i, AgentItem)]
-    assert whole.calls[0].result is not None, "the log's own history is not touched"
-    assert "the result" not in said(state)
-    before = fold(log(*facts[:5], Rewound(to_seq=2, what="both"), causes={3: 2, 4: 3, 5: 4}))
-    assert said(before) == ["u", "a"]
-
-
-def test_a_cut_that_came_later_does_not_hold_any_more() -> None:
-    events = log(*turns(2), built(4), *turns(1), built(8), Rewound(to_seq=10, what="both"))
-    assert fold(events[:-1]).context_from == 8
-    assert fold(events, whole=True).context_from == 4
-    assert fold(events).behind, "what was forgotten is asked for again"
-
-
-def test_snapshots_and_who_may_have_changed_files() -> None:
-    started = ToolStarted(call="c", effects=("exec",), sandbox="none", pid=None, decision="auto")
-    call = ToolCall(call="c", name="shell", arguments="{}")
-    edit = CodeEdit(call="c", path="p", diff="", before=None, after=None, snapshot="s2")
-    start = SnapshotTaken(snapshot="s1", files=0, bytes=0, by="start")
-    events = log(agent("a"), call, start, started, edit, causes={2: 1, 4: 2, 5: 4})
-    assert fold(events[:3]).unfinished is None
-    assert fold(events[:4]).unfinished == "tool"
-    state = fold(events, whole=True)
-    assert state.unfinished is None
-    assert fold(events).snapshots == [Step(5, "s2", "tool")], "the last one alone, unless somebody needs them all"
-    assert state.snapshots == [Step(3, "s1", "start"), Step(5, "s2", "tool")]
-    state = fold(log(start, Rewound(to_seq=1, what="both", files=2)))
-    assert (state.winding, state.unfinished) == ((2, 1), "rewind")
-    apply(state, Event(3, "", 2, SnapshotTaken(snapshot="s3", files=0, bytes=0, by="rewind"), b""))
-    assert (state.winding, state.unfinished) == (None, None)
-
-
-FACTS = st.one_of(
-    st.builds(user, st.sampled_from("xyz")),
-    st.builds(agent, st.sampled_from("xyz")),
-    st.builds(Rewound, to_seq=st.integers(-3, 40), what=st.sampled_from(["conversation", "files", "both"])),
-    st.builds(RewindUndone, rewound=st.integers(-3, 40)),
-    st.just(EnvironmentChanged(system_prompt="s", tools="[]", instructions=())),
-)
-
-
-@given(st.lists(FACTS, max_size=30))
-@hypothesis.settings(deadline=None, max_examples=150)
-def test_a_rewind_gives_the_talk_of_that_moment_whatever_came_before(facts: list[Fact]) -> None:
-    events = log(*facts)
-    talks: dict[int, list[int]] = {0: []}
-    state = SessionState()
-    for event in events:
-        apply(state, event)
-        talks[event.seq] = [item.seq for item in state.talk]
-    for seq in range(1, len(events) + 1):
-        again = fold([*events, Event(len(events) + 1, "", None, Rewound(to_seq=seq, what="both"), b"")])
-        assert [item.seq for item in again.talk] == talks[seq]
-
-
 def built(cut: int | None) -> ContextBuilt:
     return ContextBuilt(
         request_sha256="", bytes=1, estimator="e", tokens=1, budget=1,
@@ -134,25 +44,121 @@ def built(cut: int | None) -> ContextBuilt:
     )  # fmt: skip
 
 
-CUTS = st.one_of(FACTS, st.builds(built, st.one_of(st.none(), st.integers(1, 30))))
+def said(state: SessionState) -> list[str]:
+    blocks = build(state, InlineTexts(), view_of(state))
+    return [m.text for block in blocks for m in block.messages if m.role != "system"]
 
 
-@given(st.lists(CUTS, max_size=30))
-@hypothesis.settings(deadline=None, max_examples=200)
-def test_what_is_forgotten_is_never_missed(facts: list[Fact]) -> None:
-    """A state that forgets gives the same requests as one that does not, or knows that it is behind."""
-    state, whole = SessionState(), SessionState(whole=True)
-    for event in log(*facts):
+def turns(n: int) -> list[Fact]:
+    """Three events each."""
+    return [f for k in range(n) for f in (user(f"u{k}"), agent(f"a{k}"), END)]
+
+
+def test_the_talk_is_cut_back_and_comes_back() -> None:
+    events = log(*turns(3), Rewound(to_seq=3, what="both"), user("new"))
+    assert said(fold_whole(events[:10])) == ["u0", "a0"]
+    assert said(fold_whole(events)) == ["u0", "a0", "new"]
+    undone = log(*turns(3), Rewound(to_seq=3, what="both"), user("new"), RewindUndone(rewound=10))
+    assert said(fold_whole(undone)) == ["u0", "a0", "u1", "a1", "u2", "a2"]
+
+
+def test_files_alone_leave_the_talk_and_so_does_their_undo() -> None:
+    events = log(*turns(2), Rewound(to_seq=3, what="files"), user("x"), RewindUndone(rewound=7))
+    assert said(fold_whole(events)) == said(fold(events)) == ["u0", "a0", "u1", "a1", "x"]
+    assert not fold(events).behind
+
+
+def test_back_into_what_an_earlier_rewind_took_out() -> None:
+    events = log(*turns(3), Rewound(to_seq=3, what="both"), user("x"), Rewound(to_seq=8, what="both"))
+    assert said(fold_whole(events)) == ["u0", "a0", "u1", "a1", "u2", "a2"]
+
+
+def test_back_into_the_middle_of_a_turn() -> None:
+    result = ToolResult(call="c", status="ok", for_model="the result", for_user="", duration_ms=1)
+    facts = (user("u"), agent("a"), CALL, STARTED, result, END, Rewound(to_seq=4, what="both"), user("on"))
+    state = fold_whole(log(*facts, causes={3: 2, 4: 3, 5: 4}))
+    (item,) = [i for i in state.talk if isinstance(i, AgentItem)]
+    assert item.calls[0].result is None
+    assert state.calls == {}
+    assert state.turn is not None
+    assert state.turn.user_seq == 8, "the turn that was cut into goes on no more"
+    assert said(fold_whole(log(*facts[:6], Rewound(to_seq=2, what="both"), causes={3: 2, 4: 3, 5: 4}))) == ["u", "a"]
+
+
+def test_a_cut_and_a_list_that_came_later_do_not_hold_any_more() -> None:
+    events = log(
+        *turns(2), built(4), TodoChanged(items=("one",)), *turns(1), built(8), TodoChanged(items=("two",)),
+        Rewound(to_seq=11, what="both"),
+    )  # fmt: skip
+    assert (fold(events[:-1]).context_from, fold(events[:-1]).todo) == (8, ("two",))
+    state = fold_whole(events)
+    assert (state.context_from, state.todo) == (4, ("one",))
+    assert fold(events).behind, "what was forgotten is asked for again"
+
+
+def test_snapshots_and_who_may_have_changed_files() -> None:
+    edit = CodeEdit(call="c", path="p", diff="", before=None, after=None, snapshot="s2")
+    start = SnapshotTaken(snapshot="s1", files=0, bytes=0, by="start")
+    events = log(agent("a"), CALL, start, STARTED, edit, causes={2: 1, 4: 2, 5: 4})
+    assert fold(events[:3]).unfinished is None
+    assert fold(events[:4]).unfinished == "tool"
+    state = fold(events)
+    assert (state.unfinished, state.snapshot) == (None, Step(5, "s2", "tool"))
+    known = Moments()
+    for event in events:
+        known.add(event)
+    assert known.steps == [Step(3, "s1", "start"), Step(5, "s2", "tool")]
+    state = fold(log(start, Rewound(to_seq=1, what="both", files=2)))
+    assert (state.winding, state.unfinished) == ((2, 1), "rewind")
+    apply(state, Event(3, "", 2, SnapshotTaken(snapshot="s3", files=0, bytes=0, by="rewind"), b""))
+    assert (state.winding, state.unfinished) == (None, None)
+
+
+def test_totals_are_not_taken_back() -> None:
+    state = fold_whole(log(*turns(3), Rewound(to_seq=3, what="both")))
+    assert state.totals == fold(log(*turns(3))).totals, "it was spent"
+
+
+FACTS = st.one_of(
+    st.builds(user, st.sampled_from("xyz")),
+    st.builds(agent, st.sampled_from("xyz")),
+    st.just(END),
+    st.builds(built, st.one_of(st.none(), st.integers(1, 30))),
+    st.builds(Rewound, to_seq=st.integers(-3, 40), what=st.sampled_from(["conversation", "files", "both"])),
+    st.builds(RewindUndone, rewound=st.integers(-3, 40)),
+    st.just(EnvironmentChanged(system_prompt="s", tools="[]", instructions=())),
+)
+
+
+@given(st.lists(FACTS, max_size=25))
+@hypothesis.settings(deadline=None, max_examples=120)
+def test_a_rewind_gives_the_talk_of_that_moment_whatever_came_before(facts: list[Fact]) -> None:
+    events = log(*facts)
+    for seq in {1, len(events) // 2, len(events) - 1} & set(range(1, len(events) + 1)):
+        then = fold_whole(events[:seq])
+        again = fold_whole([*events, *log(*facts, Rewound(to_seq=seq, what="both"))[-1:]])
+        for name in set(CONVERSATION) - {"turn", "partial", "calls", "questions", "compacting"}:
+            assert getattr(again, name) == getattr(then, name), name
+        assert again.turn is None
+
+
+@given(st.lists(FACTS, max_size=25))
+@hypothesis.settings(deadline=None, max_examples=120)
+def test_a_live_state_that_settles_is_the_folded_one(facts: list[Fact]) -> None:
+    events, state = log(*facts), SessionState()
+    for event in events:
         apply(state, event)
-        apply(whole, event)
         if state.behind:
-            settle(state, fold(log(*facts)[: event.seq], whole=True))
-            assert not state.behind
-        assert state.context_from == whole.context_from
-        assert said(state) == said(whole)
+            settle(state, fold_whole(events[: event.seq]))
+    assert state == fold_whole(events)
 
 
-@pytest.mark.parametrize("what", ["conversation", "both"])
-def test_totals_are_not_taken_back(what: What) -> None:
-    state = fold(log(*turns(3), Rewound(to_seq=3, what=what)))
-    assert state.totals.turns == fold(log(*turns(3))).totals.turns, "it was spent"
+@given(st.lists(FACTS, max_size=25))
+@hypothesis.settings(deadline=None, max_examples=120)
+def test_the_turns_to_go_back_to_are_those_of_the_talk(facts: list[Fact]) -> None:
+    uncut = [fact for fact in facts if not (isinstance(fact, ContextBuilt) and fact.cut)]
+    events, known = log(*uncut), Moments()
+    for event in events:
+        known.add(event)
+    talk = fold_whole(events).talk
+    assert [turn.seq for turn in known.turns] == [i.seq for i in talk if getattr(i, "opens_turn", False)]

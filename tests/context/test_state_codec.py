@@ -13,6 +13,7 @@ from agentsh.context.fold import KEPT_DAMAGES, apply, fold
 from agentsh.context.messages import build
 from agentsh.context.state import CallState, SessionState
 from agentsh.context.state_codec import decode_state, encode_state, reducer
+from agentsh.context.view import View
 from agentsh.events.base import NO_USAGE
 from agentsh.events.codec import decode, encode
 from agentsh.events.event import Event
@@ -81,7 +82,7 @@ def test_what_is_forgotten_at_a_cut_was_in_no_request(events: list[Event]) -> No
         apply(state, e)
         apply(uncut, event(e.seq, built(None)) if isinstance(e.fact, ContextBuilt) else e)
         for from_seq in {i.seq for i in state.talk if i.seq >= state.context_from} | {state.context_from}:
-            assert build(state, TEXTS, from_seq=from_seq) == build(uncut, TEXTS, from_seq=from_seq)
+            assert build(state, TEXTS, View(from_seq)) == build(uncut, TEXTS, View(from_seq))
 
 
 def test_an_open_call_stays_one_object() -> None:

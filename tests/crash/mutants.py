@@ -17,6 +17,7 @@ from agentsh.log.segment import NEW_NAME, SEALED
 from agentsh.log.store import HARMLESS
 from agentsh.log.writer import Appender
 from tests.crash.checkpoints import CheckpointRun, without_a_sync
+from tests.crash.halves import HalfWritten
 from tests.crash.laboratory import Figures, Options
 from tests.crash.ledger import looks_whole
 from tests.crash.machine import Machine
@@ -217,6 +218,12 @@ MUTANTS = (
     ),
     _code("recovery cuts at the first bad line", {"agentsh.log.chain.SegmentScan": CutsAtTheFirst}, rot=1.0),
     _port("lease ignored", NoLease),
+    _code(
+        "cut of a short write not synced",
+        {"agentsh.log.writer.Appender._sync_the_cut": _nothing},
+        run=HalfWritten,
+        rot=0.0,
+    ),
     _code("no sync before roll", {"agentsh.log.writer.Appender.roll": _roll_unsynced}),
     _port("sealed file not synced before the plain one goes", NoSealSync, cuts=1_000),
     Mutant(

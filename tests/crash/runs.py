@@ -18,7 +18,7 @@ def laboratory(first_seed: int, cuts: int, options: Options | None = None, *, en
     """Make runs from seeds upwards until there were so many cuts, or `enough` violations."""
     figures, options, seed = Figures(), options or Options(), first_seed
     while figures.cuts < cuts and not (enough and len(figures.violations) >= enough):
-        one_run(seed, options, figures, Run.go)
+        one_run(seed, options, figures, lambda run: run.go())
         seed += 1
     return figures
 

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from tests.crash.checkpoints import CheckpointRun, counted
+from tests.crash.halves import HalfWritten
 from tests.crash.laboratory import Options
 from tests.crash.runs import laboratory, short_lives
 
@@ -60,6 +61,12 @@ def test_short_lives_in_which_a_sync_fails() -> None:
     assert figures.rescues > 10
 
 
+def test_short_writes_before_a_power_cut() -> None:
+    figures = laboratory(0, 150, Options(run=HalfWritten, rot=0.0))
+    assert figures.violations == []
+    assert figures.failures > 60
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("sync_fails", range(5))
@@ -72,7 +79,11 @@ def test_short_lives_that_end_at_every_place(turns: int, sync_fails: int) -> Non
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("options", [CALM, FAULTS, WITH_CHECKPOINTS], ids=["calm", "faults", "checkpoints"])
+@pytest.mark.parametrize(
+    "options",
+    [CALM, FAULTS, WITH_CHECKPOINTS, Options(run=HalfWritten, rot=0.0)],
+    ids=["calm", "faults", "checkpoints", "short writes"],
+)
 def test_many_power_cuts(options: Options) -> None:
     figures = laboratory(100_000, 10_000, options)
     sys.stderr.write(f"\n{figures}\n")

@@ -11,12 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from agentsh.app.stores import event_store
 from agentsh.base.errors import LogWriteFailed
+from agentsh.events.signals import SavingStopped
 from agentsh.log.record import Record
 from agentsh.log.segment import closed_name
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.jsonl import JsonlStore
 from agentsh.testing.store_contract import SESSION, note, texts
+from tests.app.rig import a_session
 
 SIZE = 256 << 10
 PAGE = 4096
@@ -152,6 +155,41 @@ async def test_the_reserve_is_given_back(small: Path) -> None:
     assert (small / "sessions" / SESSION / closed).stat().st_blocks * 512 == PAGE
     assert used() == PAGE
     assert texts(store.read(SESSION)) == ["x" * 2000, "y"]
+
+
+async def test_a_session_is_resumed_on_a_full_disk_with_its_saving_stopped(small: Path) -> None:
+    """It opens, says so, and runs nothing; once there is room, what it had to record of its opening comes first."""
+    from agentsh.app.build import Plan, Screens, resume_session
+    from agentsh.app.paths import Home
+    from agentsh.app.settings import Settings, choose_model
+    from agentsh.context.state import SessionState
+    from agentsh.testing import KeepingRenderer
+
+    home = Home(small, trusted=True)
+    a_session(home, SESSION, ended=False)
+    home.workspaces.joinpath(SESSION).mkdir(parents=True)
+    settings, screen = Settings(), KeepingRenderer()
+    padding = small / "sessions" / SESSION / "events.jsonl"
+    padding.write_bytes(padding.read_bytes().ljust(PAGE, b"\n")[:PAGE])  # no room left in its last page either
+    ballast = leave(small, 0)
+
+    async def plan_for(state: SessionState) -> Plan:
+        return Plan(home, settings, choose_model(settings, {}, "demo"), Screens((screen,)))
+
+    running = await resume_session(home, SESSION, settings, plan_for=plan_for, show=lambda past: None)
+    assert any(isinstance(signal, SavingStopped) for signal in screen.signals)
+    with pytest.raises(LogWriteFailed, match="No space left"):
+        await running.session.submit("hello")
+    assert [r.type for r in event_store(home).read(SESSION)][-1] == "agent_message"
+    ballast.unlink()
+    assert (await running.session.submit("hello")).reason == "done"
+    await running.session.close()
+    kinds = [r.type for r in event_store(home).read(SESSION)]
+    after = kinds[kinds.index("opened") :]
+    assert after[:3] == ["opened", "recovered", "turn_finished"]
+    assert "model_changed" in after
+    assert kinds[-1] == "turn_finished"
+    assert [d.kind for d in event_store(home).damages(SESSION) if not d.harmless] == []
 
 
 DIES = """

@@ -9,6 +9,7 @@ import pytest
 
 from agentsh.testing.server import ScriptedServer
 from tests.buckets import gate, moto_port, s3
+from tests.e2e.contexts import proven
 from tests.e2e.harness import Shell
 
 __all__ = ["gate", "moto_port", "s3"]
@@ -21,6 +22,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     shell = Shell(tmp_path / "user" / ".agentsh", cwd)
     yield shell
     shell.clean_up()
+    proven(shell.home)
 
 
 @pytest.fixture

@@ -28,9 +28,9 @@ def test_from_a_copy_and_back(shell: Shell, serve: Serve) -> None:
     assert [(c["path"], c["status"]) for c in shell.run("diff", session, "--json").events] == [
         ("a.txt", "M"), ("d/new.txt", "A"), ("old.txt", "D"),
     ]  # fmt: skip
-    assert "3 files changed, +2 -2" in shell.run("diff", session, "--stat").text
-    assert shell.run("diff", session, "--at", "3").text == ""
-    patch = shell.run("diff", session)
+    assert "3 files changed, +2 -2" in shell.inside("diff", session, "--stat").text
+    assert shell.inside("diff", session, "--at", "3").text == ""
+    patch = shell.inside("diff", session)
     assert "-2\n+TWO\n" in patch.text
     assert "\x1b" not in patch.text
 
@@ -41,22 +41,22 @@ def test_from_a_copy_and_back(shell: Shell, serve: Serve) -> None:
     assert "@@ -2,1 +1 lines @@" in refused.text
     assert (shell.cwd / "old.txt").exists(), "all or nothing"
     write(shell.cwd, "a.txt", "1\n2\n3\n4\nuser\n")
-    assert shell.run("apply", session, "--check").code == 0
+    assert shell.inside("apply", session, "--check").code == 0
     assert (shell.cwd / "old.txt").exists()
-    done = shell.run("apply", session)
+    done = shell.inside("apply", session)
     assert (done.code, "merged with your changes: a.txt" in done.text) == (0, True), done.text
     assert (shell.cwd / "a.txt").read_text() == "1\nTWO\n3\n4\nuser\n"
     assert not (shell.cwd / "old.txt").exists()
     assert (shell.cwd / "d" / "new.txt").read_text() == "n\n"
     assert not (shell.cwd / "mine").exists()
-    assert "0 paths changed" in shell.run("apply", session).text
+    assert "0 paths changed" in shell.inside("apply", session).text
 
     elsewhere = shell.cwd.parent / "elsewhere"
     elsewhere.mkdir()
-    assert shell.run("apply", session, "--to", str(elsewhere)).code == 1, "there is nothing to change there"
+    assert shell.inside("apply", session, "--to", str(elsewhere)).code == 1, "there is nothing to change there"
     assert list(elsewhere.iterdir()) == []
-    assert shell.run("apply", session, "--to", str(elsewhere / "no")).code == 2
-    assert shell.run("apply", session, "--branch").code == 2
+    assert shell.inside("apply", session, "--to", str(elsewhere / "no")).code == 2
+    assert shell.inside("apply", session, "--branch").code == 2
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -70,7 +70,7 @@ def test_a_branch_to_merge(shell: Shell, serve: Serve) -> None:
     shell.run("new", "do it", "-p", "--mode", "yolo")
     (session,) = shell.ids
     before = everything(root)
-    done = shell.run("apply", session, "--branch")
+    done = shell.inside("apply", session, "--branch")
     assert done.code == 0, done.err
     after = {path: row for path, row in everything(root).items() if not path.startswith(".git/")}
     assert after == {path: row for path, row in before.items() if not path.startswith(".git/")}
@@ -85,12 +85,12 @@ def test_a_branch_to_merge(shell: Shell, serve: Serve) -> None:
 def test_in_place_and_empty(shell: Shell, serve: Serve) -> None:
     serve(sh("echo 1 > f"), reply("one"), sh("echo 2 > g"), reply("two"))
     shell.run("new", "go", "-p", "--mode", "yolo", "--in-place")
-    done = shell.run("apply", "--", shell.ids[0])
+    done = shell.inside("apply", "--", shell.ids[0])
     assert (done.code, "in place" in done.err) == (2, True)
     shell.run("new", "go", "-p", "--mode", "yolo", "--empty")
     last = next(s for s in shell.ids if '"empty"' in str(shell.log(s).read_text()))
-    assert shell.run("apply", last).code == 2
+    assert shell.inside("apply", last).code == 2
     target = shell.cwd / "out"
     target.mkdir()
-    assert shell.run("apply", last, "--to", str(target)).code == 0
+    assert shell.inside("apply", last, "--to", str(target)).code == 0
     assert (target / "g").read_text() == "2\n"

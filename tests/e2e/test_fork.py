@@ -55,23 +55,23 @@ def test_d78_at_each_turn_the_request_begins_as_the_parents(shell: Shell, serve:
         (init,) = [e for e in shell.events(made["id"]) if e["type"] == "session_init"]
         assert init["seq"] == seq + 1
         assert init["payload"]["id"] == made["id"]
-        assert shell.run("verify", made["id"]).code == 0
-    assert shell.run("verify", parent).code == 0
+        assert shell.inside("verify", made["id"]).code == 0
+    assert shell.inside("verify", parent).code == 0
 
 
 def test_deleting_the_parent_never_harms_the_child(shell: Shell, serve: Serve) -> None:
     server = a_parent(shell, serve, reply("the child goes on"))
     (parent,) = shell.ids
     before = state_of(shell.workspace())
-    child = shell.run("fork", parent, "--json").events[0]["id"]
+    child = shell.inside("fork", parent, "--json").events[0]["id"]
     assert state_of(shell.workspace(child)) == before
     shutil.rmtree(shell.home / "sessions" / parent)
     shutil.rmtree(shell.workspace(parent))
     done = shell.run("resume", child, "on", "-p")
     assert (done.code, done.text) == (0, "the child goes on\n"), done.err
-    assert "turn 1" in shell.run("replay", child).text
+    assert "turn 1" in shell.inside("replay", child).text
     seq = next(e["seq"] for e in shell.events(child)) - 1
-    assert shell.run("rewind", child, "--to", str(seq - 8)).code == 0, "even before the branch"
+    assert shell.inside("rewind", child, "--to", str(seq - 8)).code == 0, "even before the branch"
     assert len(server.requests) == 7
 
 
@@ -80,7 +80,7 @@ def test_c64_each_session_has_its_lock_alone(shell: Shell, serve: Serve) -> None
     (parent,) = shell.ids
     process = shell.start("resume", parent, "long", "-p")
     wait_for(lambda: shell.log(parent).read_bytes().count(b'"type":"tool_started"') == 4)
-    made = shell.run("fork", parent, "--json")
+    made = shell.inside("fork", parent, "--json")
     assert made.code == 0, "a session that somebody else has can be forked"
     child = made.events[0]["id"]
     assert shell.run("resume", parent, "x", "-p").code == 4
@@ -94,25 +94,25 @@ def test_c64_each_session_has_its_lock_alone(shell: Shell, serve: Serve) -> None
 
 def test_d77_fork_undo_resume_show_what_is_sent(shell: Shell, serve: Serve) -> None:
     server = a_parent(shell, serve, reply("fork"), reply("after"))
-    child = shell.run("fork", shell.ids[0], "--json").events[0]["id"]
+    child = shell.inside("fork", shell.ids[0], "--json").events[0]["id"]
     shell.run("resume", child, "turn 4", "-p")
-    assert shell.run("rewind", child, "--to", str(ends_of(shell, child)[1])).code == 0
-    assert shell.run("rewind", child, "--undo").code == 0
+    assert shell.inside("rewind", child, "--to", str(ends_of(shell, child)[1])).code == 0
+    assert shell.inside("rewind", child, "--undo").code == 0
     shell.run("resume", child, "turn 5", "-p")
     said = [m["content"] for m in server.requests[-1].messages if m["role"] == "user"]
     assert said == [f"turn {n}" for n in range(1, 6)]
-    shown = shell.run("replay", child).text
+    shown = shell.inside("replay", child).text
     assert [n for n in range(1, 6) if f"› turn {n}\n" in shown] == [1, 2, 3, 4, 5]
 
 
 def ends_of(shell: Shell, session: str) -> list[int]:
-    return [e["seq"] for e in shell.run("replay", session, "--json").events if e["type"] == "turn_finished"]
+    return [e["seq"] for e in shell.inside("replay", session, "--json").events if e["type"] == "turn_finished"]
 
 
 def test_what_the_user_did_since_is_in_a_fork_of_now(shell: Shell, serve: Serve) -> None:
     a_parent(shell, serve)
     (shell.workspace() / "mine").write_text("x")
-    now, then = (shell.run("fork", shell.ids[0], *at, "--json").events[0]["id"] for at in ((), ("--at", "5")))
+    now, then = (shell.inside("fork", shell.ids[0], *at, "--json").events[0]["id"] for at in ((), ("--at", "5")))
     assert (shell.workspace(now) / "mine").read_text() == "x"
     assert not (shell.workspace(then) / "mine").exists()
     log = shell.home / "sessions" / now
@@ -122,15 +122,15 @@ def test_what_the_user_did_since_is_in_a_fork_of_now(shell: Shell, serve: Serve)
 def test_a_fork_that_cannot_be_leaves_nothing(shell: Shell, serve: Serve) -> None:
     a_parent(shell, serve)
     (parent,) = shell.ids
-    assert shell.run("fork", parent, "--at", "99999").code == 2
-    assert shell.run("fork", "nosuch").code == 3
+    assert shell.inside("fork", parent, "--at", "99999").code == 2
+    assert shell.inside("fork", "nosuch").code == 3
     blobs = set((shell.home / "blobs").rglob("*.zst"))
     first = of_type(shell.events(), "snapshot_taken")[-1]["snapshot"].removeprefix("sha256:")
     for path in blobs:
         if path.stem == first:
             path.unlink()
     shutil.rmtree(shell.workspace(parent))
-    done = shell.run("fork", parent)
+    done = shell.inside("fork", parent)
     assert (done.code, len(done.err.splitlines())) == (1, 1)
     assert shell.ids == [parent]
     assert os.listdir(shell.home / "workspaces") == []

@@ -148,7 +148,7 @@ def ready(live: Terminal, shell: Shell, turns: int) -> None:
 def test_approvals_interruptions_and_a_resumed_session_replay_as_they_were_seen(shell: Shell, serve: Serve) -> None:
     serve(
         reply("I write.", calls=[call("write", {"path": "a.txt", "content": "x\n"})]),
-        reply("And I run it.", calls=[call("shell", {"command": "cat a.txt"})]),
+        reply("And I run it.", calls=[call("shell", {"command": "sh a.txt"})]),
         reply("You said no."),
         reply("A very long answer.\n\n" + "word " * 400, chunk=5, gap_s=0.02),
         reply("Here again."),

@@ -60,7 +60,7 @@ def test_back_and_forth(shell: Shell, serve: Serve) -> None:
     assert [(m["to"], m["prompt"], m["files"]) for m in listed] == [
         (turn_seqs(shell)[0] - 1, "turn one", 4), (second - 1, "turn two", 5),
     ]  # fmt: skip
-    done = shell.run("rewind", shell.ids[0], "--to", str(second - 1))
+    done = shell.inside("rewind", shell.ids[0], "--to", str(second - 1))
     assert done.code == 0, done.err
     assert "undo with" in done.text
     here = shell.workspace()
@@ -72,24 +72,25 @@ def test_back_and_forth(shell: Shell, serve: Serve) -> None:
     assert not (here / "c.txt").exists()
     assert shell.run("resume", "--last", "turn three", "-p").text == "third done\n"
     assert users(server.requests[-1]) == ["turn one", "turn three"]
-    done = shell.run("rewind", shell.ids[0], "--undo")
+    done = shell.inside("rewind", shell.ids[0], "--undo")
     assert done.code == 0, done.err
     assert state_of(here) == before
     assert shell.run("resume", "--last", "turn four", "-p").text == "fourth done\n"
     assert users(server.requests[-1]) == ["turn one", "turn two", "turn four"], "what was undone is there again"
-    assert shell.run("rewind", shell.ids[0], "--undo").code == 2, "none is left"
-    assert shell.run("verify", shell.ids[0]).code == 0
+    assert shell.inside("rewind", shell.ids[0], "--undo").code == 2, "none is left"
+    checked = shell.inside("verify", shell.ids[0], "--contexts")
+    assert checked.code == 0, checked.text
 
 
 def test_files_alone_and_talk_alone(shell: Shell, serve: Serve) -> None:
     server = two_turns(shell, serve, reply("a"), reply("b"))
     before = state_of(shell.workspace())
     to = str(turn_seqs(shell)[1] - 1)
-    assert shell.run("rewind", shell.ids[0], "--to", to, "--what", "conversation").code == 0
+    assert shell.inside("rewind", shell.ids[0], "--to", to, "--what", "conversation").code == 0
     assert state_of(shell.workspace()) == before
     shell.run("resume", "--last", "more", "-p")
     assert users(server.requests[-1]) == ["turn one", "more"]
-    assert shell.run("rewind", shell.ids[0], "--to", to, "--what", "files").code == 0
+    assert shell.inside("rewind", shell.ids[0], "--to", to, "--what", "files").code == 0
     assert (shell.workspace() / "a.txt").read_text() == "one\n"
     shell.run("resume", "--last", "and more", "-p")
     assert users(server.requests[-1]) == ["turn one", "more", "and more"]
@@ -100,7 +101,7 @@ def test_m190_conflicts_are_listed_and_the_exit_code_says_so(shell: Shell, serve
     here = shell.workspace()
     (here / "a.txt").write_text("the user's own\n")
     (here / "mine.txt").write_text("also the user's\n")
-    done = shell.run("rewind", shell.ids[0], "--to", str(turn_seqs(shell)[0] - 1))
+    done = shell.inside("rewind", shell.ids[0], "--to", str(turn_seqs(shell)[0] - 1))
     assert done.code == 1
     assert "left alone, changed by somebody else too: a.txt" in done.text
     assert (here / "a.txt").read_text() == "the user's own\n"
@@ -108,7 +109,7 @@ def test_m190_conflicts_are_listed_and_the_exit_code_says_so(shell: Shell, serve
     assert not (here / "c.txt").exists()
     (rewound,) = of_type(shell.events(), "rewound")
     assert rewound["conflicts"] == ["a.txt"]
-    assert "left alone, changed by somebody else too: a.txt" in shell.run("replay", "--last").text
+    assert "left alone, changed by somebody else too: a.txt" in shell.inside("replay", "--last").text
 
 
 def test_a_rewind_that_died_half_way_is_finished_at_the_next_opening(shell: Shell, serve: Serve) -> None:
@@ -116,7 +117,7 @@ def test_a_rewind_that_died_half_way_is_finished_at_the_next_opening(shell: Shel
     ws, saved = shell.workspace(), shell.home.parent / "saved"
     shutil.copytree(ws, saved, symlinks=True)
     to = turn_seqs(shell)[1] - 1
-    assert shell.run("rewind", shell.ids[0], "--to", str(to)).code == 0
+    assert shell.inside("rewind", shell.ids[0], "--to", str(to)).code == 0
     target = state_of(ws)
     lines = shell.log().read_bytes().splitlines(keepends=True)
     at = next(n for n, line in enumerate(lines) if b'"type":"rewound"' in line)
@@ -142,7 +143,7 @@ def test_the_user_works_in_the_same_directory_between_commands(shell: Shell, ser
     shell.run("resume", "--last", "two", "-p")
     taken = of_type(shell.events(), "snapshot_taken")
     assert [t.get("by", "tool") for t in taken] == ["start", "tool", "outside", "tool"]
-    assert shell.run("rewind", shell.ids[0], "--to", "2").code == 0
+    assert shell.inside("rewind", shell.ids[0], "--to", "2").code == 0
     assert sorted(os.listdir(shell.cwd)) == ["theirs"]
     assert len(server.requests) == 4
 
@@ -155,11 +156,11 @@ def test_wrong_words(shell: Shell, serve: Serve) -> None:
         (("--to", "3", "--what", "x"), 2),
     ):  # fmt: skip
         before = shell.log().read_bytes()
-        done = shell.run("rewind", session, *argv)
+        done = shell.inside("rewind", session, *argv)
         assert done.code == code, (argv, done.err)
         assert "Traceback" not in done.err
         assert b'"rewound"' not in shell.log().read_bytes()[len(before) :]
-    assert shell.run("rewind", "nosuch", "--to", "1").code == 3
+    assert shell.inside("rewind", "nosuch", "--to", "1").code == 3
 
 
 def test_a_missing_blob_is_told_and_nothing_is_changed(shell: Shell, serve: Serve) -> None:
@@ -167,7 +168,7 @@ def test_a_missing_blob_is_told_and_nothing_is_changed(shell: Shell, serve: Serv
     first = of_type(shell.events(), "snapshot_taken")[0]["snapshot"].removeprefix("sha256:")
     (shell.home / "blobs" / first[:2] / f"{first}.zst").unlink()
     before = state_of(shell.workspace())
-    done = shell.run("rewind", shell.ids[0], "--to", "3", "--what", "files")
+    done = shell.inside("rewind", shell.ids[0], "--to", "3", "--what", "files")
     assert done.code == 1
     assert "blob" in done.err
     assert len(done.err.splitlines()) == 1
@@ -176,7 +177,7 @@ def test_a_missing_blob_is_told_and_nothing_is_changed(shell: Shell, serve: Serv
 
 def test_the_events_read_as_json(shell: Shell, serve: Serve) -> None:
     two_turns(shell, serve)
-    done = shell.run("rewind", shell.ids[0], "--to", str(turn_seqs(shell)[1] - 1), "--json")
+    done = shell.inside("rewind", shell.ids[0], "--to", str(turn_seqs(shell)[1] - 1), "--json")
     told = json.loads(done.text)
     assert told["conflicts"] == []
     assert set(told["paths"]) == {"a.txt", "c.txt", "d", "d/b.txt", "d/empty", "d/l"}

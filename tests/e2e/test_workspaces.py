@@ -52,15 +52,15 @@ def test_a_session_in_a_repository_works_in_a_clone(shell: Shell, serve: Serve, 
     assert git(ws, "log", "--format=%s", f"agentsh/{session}").splitlines() == ["agent", "first"]
     assert everything(project) == before
 
-    rewound = shell.run("rewind", session, "--to", "3")
+    rewound = shell.inside("rewind", session, "--to", "3")
     assert rewound.code == 0, rewound.err
     assert git(ws, "log", "--format=%s").splitlines() == ["first"]
     assert git(ws, "status", "--porcelain") == git(project, "status", "--porcelain")
-    assert shell.run("rewind", session, "--undo").code == 0
+    assert shell.inside("rewind", session, "--undo").code == 0
     assert git(ws, "log", "--format=%s").splitlines() == ["agent", "first"]
     assert git(ws, "fsck", "--connectivity-only") == ""
 
-    child = shell.run("fork", session, "--json").events[0]["id"]
+    child = shell.inside("fork", session, "--json").events[0]["id"]
     there = shell.workspace(child)
     assert git(there, "log", "--format=%s", f"agentsh/{child}").splitlines() == ["agent", "first"]
     shutil.rmtree(ws)  # N200: the workspace is gone
@@ -97,7 +97,7 @@ def test_b45_the_directory_of_an_in_place_session_is_gone(shell: Shell, serve: S
     done = shell.run("resume", "--last", "go on", "-p")
     assert (done.code, len(done.err.splitlines())) == (1, 1)
     assert "--dir" in done.err
-    made = shell.run("fork", shell.ids[0], "--json")
+    made = shell.inside("fork", shell.ids[0], "--json")
     assert made.code == 0, "it can be forked all the same"
     assert (shell.workspace(made.events[0]["id"]) / "f").read_text() == "1\n"
     done = shell.run("resume", shell.ids[0], "go on", "-p", "--dir", str(tmp_path / "renamed"))
@@ -112,11 +112,11 @@ def test_b44_b46_a_renamed_project_and_its_worktrees(shell: Shell, serve: Serve,
     git(project, "worktree", "add", "-q", str(tree), "-b", "feature")
     shell.cwd = tree
     shell.run("new", "in the other tree", "-p")
-    assert {row["project"] for row in shell.run("ls", "--json").events} == {project.name}
+    assert {row["project"] for row in shell.inside("ls", "--json").events} == {project.name}
     renamed = project.with_name("renamed")
     project.rename(renamed)
     shell.cwd = renamed
-    assert len(shell.run("ls", "--json").events) == 2
+    assert len(shell.inside("ls", "--json").events) == 2
     first = next(s for s in shell.ids if "main tree" in str(shell.events(s)))
     done = shell.run("resume", first, "on", "-p")
     assert (done.code, done.text) == (0, "three\n"), done.err

@@ -9,6 +9,7 @@ from agentsh.base.errors import StreamCut
 from agentsh.context.state import SessionState
 from agentsh.context.state_codec import reducer
 from agentsh.engine.bus import Bus
+from agentsh.engine.compactor import Compactor
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
 from agentsh.engine.open import Writer, begin, refold, reopen
@@ -17,6 +18,7 @@ from agentsh.engine.step import ModelStep, Price, StepSettings
 from agentsh.engine.tool_runner import ToolRunner
 from agentsh.engine.turn import Limits, Turn
 from agentsh.engine.upkeep import CheckpointPolicy, Upkeep
+from agentsh.engine.whole import LoggedSession
 from agentsh.events.base import Fact
 from agentsh.events.session import EnvironmentChanged, Mode, SessionInit, WorkspaceOrigin
 from agentsh.events.signals import TextDelta
@@ -98,6 +100,7 @@ class Rig:
     screen: KeepingRenderer
     counter: Counter
     clock: FakeClock
+    step: ModelStep
 
     def facts(self, kind: type[F]) -> list[F]:
         """The facts of one class that were shown, in order."""
@@ -117,22 +120,27 @@ def assemble(
     limits: Limits | None = None,
     budget_tokens: int = 100_000,
     policy: CheckpointPolicy | None = None,
-) -> tuple[Session, Journal]:
+    compacts: bool = True,
+    store: MemoryStore | None = None,
+) -> tuple[Session, Journal, ModelStep]:
     bus = Bus()
     bus.subscribe(screen)
     journal = Journal(log, state, bus, clock)
     workspace = cast(Workspace, NoWorkspace())
     gate = Gate(journal, workspace, hooks, approver, preapproved=lambda state: False)
     runner = ToolRunner(journal, counter.tools(), workspace, gate, hooks, InlineTexts(), clock)
-    settings = StepSettings(budget_tokens, Price(1.0, 0.1, 10.0))
+    settings = StepSettings(budget_tokens, Price(1.0, 0.1, 10.0), compacts=compacts)
     step = ModelStep(journal, model, InlineTexts(), ByteEstimate(), settings, clock)
-    turn = Turn(journal, step, runner, limits or Limits(), clock)
+    compactor = Compactor(journal, step, InlineTexts(), ByteEstimate())
+    turn = Turn(journal, step, compactor, runner, limits or Limits(), clock)
 
     def choose(name: str) -> Chosen:
         return Chosen(name, {}, model, settings)
 
     upkeep = Upkeep(journal, log, policy or CheckpointPolicy(), clock)
-    return Session(Parts(log, journal, turn, step, gate, model, choose, upkeep)), journal
+    whole = None if store is None else LoggedSession(store, ID)
+    parts = Parts(log, journal, turn, step, compactor, gate, model, choose, upkeep, whole=whole)
+    return Session(parts), journal, step
 
 
 async def new(
@@ -146,7 +154,9 @@ async def new(
     store = store or MemoryStore()
     clock, screen, counter, script = FakeClock(hold=True), KeepingRenderer(), Counter(), ScriptedModel(moves)
     log = FailingLog(await store.create(ID, by="agentsh test"))
-    session, journal = assemble(log, SessionState(), model or script, screen, counter, clock, **more)
+    session, journal, step = assemble(
+        log, SessionState(), model or script, screen, counter, clock, store=store, **more
+    )
     init = SessionInit(
         id=ID,
         title=None,
@@ -158,18 +168,25 @@ async def new(
     )
     environment = EnvironmentChanged(system_prompt="You are a test.", tools="[]", instructions=())
     await begin(journal, init, environment)
-    return Rig(session, journal, log, store, script, screen, counter, clock)
+    return Rig(session, journal, log, store, script, screen, counter, clock, step)
 
 
-async def again(store: MemoryStore, moves: Sequence[Move], *, opened: Opened | None = None, **more: Any) -> Rig:
+async def again(
+    store: MemoryStore,
+    moves: Sequence[Move],
+    *,
+    opened: Opened | None = None,
+    model: Model | None = None,
+    **more: Any,
+) -> Rig:
     opened = opened or await store.open(ID, reducer=reducer())
     folded = refold(opened)
-    clock, screen, counter, model = FakeClock(hold=True), KeepingRenderer(), Counter(), ScriptedModel(moves)
+    clock, screen, counter, script = FakeClock(hold=True), KeepingRenderer(), Counter(), ScriptedModel(moves)
     log = FailingLog(opened.log)
-    session, journal = assemble(log, folded.state, model, screen, counter, clock, **more)
+    session, journal, step = assemble(log, folded.state, model or script, screen, counter, clock, store=store, **more)
     await reopen(journal, opened.recovery, Writer("test", "host", 1))
     await session.opened(folded)
-    return Rig(session, journal, log, store, model, screen, counter, clock)
+    return Rig(session, journal, log, store, script, screen, counter, clock, step)
 
 
 class CutModel:

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from agentsh.app.wiring import TOOLS, load
-from agentsh.context.messages import build
+from agentsh.context.messages import build, messages_of
 from agentsh.context.state import SessionState
+from agentsh.context.view import View
 from agentsh.engine.bus import Bus
+from agentsh.engine.compactor import Compactor
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
 from agentsh.engine.open import Writer, begin, refold, reopen
@@ -59,7 +61,7 @@ class DemoRig:
         return [fact.reason for fact in self.facts(TurnFinished)]
 
     def messages(self) -> tuple[Message, ...]:
-        return build(self.journal.state, InlineTexts(), from_seq=0)
+        return messages_of(build(self.journal.state, InlineTexts(), View()))
 
 
 def tools() -> dict[str, Tool]:
@@ -76,14 +78,14 @@ def _assemble(log: OpenLog, state: SessionState, root: Path, store: MemoryStore,
     model_clock = FakeClock()
     model, settings = DemoModel(clock=model_clock), StepSettings(100_000)
     step = ModelStep(journal, model, InlineTexts(), ByteEstimate(), settings, clock)
-    turn = Turn(journal, step, runner, limits or Limits(), clock)
+    compactor = Compactor(journal, step, InlineTexts(), ByteEstimate())
+    turn = Turn(journal, step, compactor, runner, limits or Limits(), clock)
 
     def choose(name: str) -> Chosen:
         return Chosen(name, {}, model, settings)
 
-    return DemoRig(
-        Session(Parts(log, journal, turn, step, gate, model, choose)), store, screen, journal, model_clock, root, bus
-    )
+    session = Session(Parts(log, journal, turn, step, compactor, gate, model, choose))
+    return DemoRig(session, store, screen, journal, model_clock, root, bus)
 
 
 async def new(root: Path, *, mode: Mode = "yolo", limits: Limits | None = None) -> DemoRig:

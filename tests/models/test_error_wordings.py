@@ -116,6 +116,52 @@ async def test_wordings_of_a_context_overflow(status: int, body: dict[str, Any])
     assert type(in_stream) is ContextOverflow
 
 
+@pytest.mark.parametrize(
+    ("message", "limit", "asked"),
+    [
+        ("This model's maximum context length is 8192 tokens. However, your messages resulted in 9000.", 8192, 9000),
+        ("maximum context length is 4097 tokens, however you requested 5000 tokens (4000 in your prompt", 4097, 5000),
+        ("request (4390 tokens) exceeds the available context size (4096 tokens), try increasing it", 4096, 4390),
+        ("Requested tokens (2285) exceed context window of 2048", 2048, 2285),
+        ("The decoder prompt (length 17772) is longer than the maximum model length of 16384.", 16384, 17772),
+        ("The prompt (total length 25938) is too long to fit into the model (context length 4096).", 4096, 25938),
+        ("Cannot truncate prompt with n_keep (15028) >= n_ctx (7424)", 7424, 15028),
+        ("maximum context length is 1048576 tokens. However, you requested about 1293741 tokens", 1048576, 1293741),
+        ("The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).", 1048575, 1196265),
+        ("maximum prompt length is 131072 but the request contains 537812 tokens.", 131072, 537812),
+        ("Your request exceeded model token limit: 262144 (requested: 291351)", 262144, 291351),
+        ("The input (9000 tokens) is longer than the model's context length (8192 tokens).", 8192, 9000),
+        ("prompt is too long: 213462 tokens > 200000 maximum", 200000, 213462),
+        ("Request too large for x on tokens per min (TPM): Limit 30000, Requested 41234.", 30000, 41234),
+        ("prompt token count of 130000 exceeds the limit of 128000", 128000, 130000),
+        ("Range of input length should be [1, 129024]", 129024, None),
+        ("`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens and 20", 4096, 5000),
+        ("keep the first 111490 tokens when context the overflows: context length of only 4096 tokens", 4096, 111490),
+        ("invalid params, context window exceeds limit (2013)", None, None),
+        ("the input length exceeds the context length", None, None),
+        ("Please reduce the length of the messages or completion.", None, None),
+    ],
+)
+async def test_numbers_of_a_context_overflow(message: str, limit: int | None, asked: int | None) -> None:
+    found = translate(
+        _status_error(400, {"error": {"message": message, "code": "context_length_exceeded"}}), ENDPOINT
+    )
+    assert isinstance(found, ContextOverflow)
+    assert (found.limit_tokens, found.request_tokens) == (limit, asked)
+
+
+async def test_members_of_an_overflow_win_over_its_words() -> None:
+    body = {
+        "message": "too long: 999 tokens",
+        "type": "exceed_context_size_error",
+        "n_ctx": 512,
+        "n_prompt_tokens": 700,
+    }
+    found = translate(_status_error(400, {"error": body}), ENDPOINT)
+    assert isinstance(found, ContextOverflow)
+    assert (found.limit_tokens, found.request_tokens) == (512, 700)
+
+
 async def test_a_context_overflow_over_the_wire() -> None:
     with ScriptedServer(max_context_tokens=10) as server:
         assert type((await fails(server.base_url)).error) is ContextOverflow

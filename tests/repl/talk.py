@@ -11,6 +11,7 @@ from agentsh.app.texts import BlobTexts
 from agentsh.base.clock import SystemClock
 from agentsh.context.state import SessionState
 from agentsh.engine.bus import Bus
+from agentsh.engine.compactor import Compactor
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
 from agentsh.engine.open import begin
@@ -123,7 +124,9 @@ async def main() -> int:
     def choose(name: str) -> Chosen:
         return Chosen(name, {}, model, settings)
 
-    session = Session(Parts(log, journal, Turn(journal, step, runner, Limits(), clock), step, gate, model, choose))
+    compactor = Compactor(journal, step, texts, ByteEstimate())
+    turn = Turn(journal, step, compactor, runner, Limits(), clock)
+    session = Session(Parts(log, journal, turn, step, compactor, gate, model, choose))
     origin = WorkspaceOrigin(kind="empty", origin=None, base=None)
     init = SessionInit(id=ID, title=None, cwd="/x", project="x", model="echo", mode="ask", workspace=origin)
     await begin(journal, init, EnvironmentChanged(system_prompt="You are a test.", tools="[]", instructions=()))

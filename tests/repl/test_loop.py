@@ -268,10 +268,10 @@ def test_typed_bytes_that_are_no_text() -> None:
 
 def test_status_line_keeps_the_id() -> None:
     state = SessionState(id=rig.ID, model="gpt-5", mode="auto")
-    assert status_line(state, "bwrap", 80) == f"bwrap · auto · gpt-5 · {rig.ID}"
-    assert status_line(state, "none", 40) == f"unsandboxed · auto · {rig.ID}"
-    assert status_line(state, "none", 32) == f"unsandboxed · {rig.ID}"
-    assert status_line(state, "none", 20) == rig.ID
+    assert status_line(state, "bwrap", 80, 100_000) == f"bwrap · auto · gpt-5 · {rig.ID}"
+    assert status_line(state, "none", 40, 100_000) == f"unsandboxed · auto · {rig.ID}"
+    assert status_line(state, "none", 32, 100_000) == f"unsandboxed · {rig.ID}"
+    assert status_line(state, "none", 20, 100_000) == rig.ID
 
 
 @pytest.mark.parametrize(

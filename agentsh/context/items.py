@@ -1,0 +1,187 @@
+"""One item of the conversation to messages. Pure; every call gets exactly one result, whatever the log lacks."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from agentsh.base.text import head_bytes, middle_cut
+from agentsh.context.state import AgentItem, CallState, Compacted, Told, UserItem
+from agentsh.context.view import View
+from agentsh.events.base import BlobRef, Text
+from agentsh.events.turn import Attachment
+from agentsh.ports.model import Call, Message
+from agentsh.ports.texts import Texts
+
+NO_RESULT = "No result was recorded for this call; whether it had effects is not known."
+SUMMARY = "<summary>\nWhat came before in this session, in short; the whole is in its log.\n\n{text}\n</summary>"
+CHANGES = "<changes>\nWhat is no longer as it was told before; it holds from here on.\n\n{text}\n</changes>"
+
+_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+MAX_NAME_CHARS = 64
+"""Of function names, as OpenAI documents them: letters, digits, underscores and dashes."""
+MAX_ID_CHARS = 40
+"""Of call ids: the shortest limit that a provider of this wire is known to have."""
+
+MAX_ITEM_BYTES = 30_000
+"""Of one text, attachment or result: 10,000 tokens by the estimate of three bytes each. In bytes, so that a request
+can be built again without the token counter that was used."""
+MAX_ARGUMENTS_BYTES = 30_000
+"""Of one call, likewise."""
+SHORTEST_CUT_BYTES = 100
+STUB_BYTES = 200
+"""What is left of an old result that was pruned."""
+STUB_MARK = "bytes of old output left out"
+SHORTEST_PRUNED_BYTES = 600
+"""Less than that is left whole: a stub would save nothing."""
+
+
+def _refuse(constant: str) -> object:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def is_json_object(text: str) -> bool:
+    """Tell whether `text` is a JSON object, as providers demand of tool arguments. NaN and Infinity are none."""
+    try:
+        return isinstance(json.loads(text, parse_constant=_refuse), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def is_json_list(text: str) -> bool:
+    """Tell whether `text` is a JSON list."""
+    try:
+        return isinstance(json.loads(text), list)
+    except (ValueError, RecursionError):
+        return False
+
+
+def is_name(text: str) -> bool:
+    """Tell whether `text` may name a function."""
+    return 0 < len(text) <= MAX_NAME_CHARS and _NAME.search(text) is None
+
+
+def encodable(text: str) -> str:
+    """Return `text` with lone surrogates, which have no UTF-8 form, as U+FFFD."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def whole_text(value: Text, seq: int) -> str:
+    """Return where the whole of a text is that the model is shown a part of: its blob, or the event that holds it."""
+    return f"the whole is {value.blob}" if isinstance(value, BlobRef) else f"the whole is in event {seq} of the log"
+
+
+def _shown(value: Text, seq: int, texts: Texts, view: View) -> str:
+    """Return a text as the model is shown it: its middle cut where it is above the cap for one item."""
+    text = encodable(texts.text(value))
+    if view.rules < 1 or len(text) * 4 <= MAX_ITEM_BYTES:
+        return text
+    return middle_cut(text, MAX_ITEM_BYTES, whole_text(value, seq))
+
+
+def summary_message(compaction: Compacted, texts: Texts, told: Sequence[Told] = ()) -> Message:
+    """Return what stands in front of the newest turns for those that were compacted. told: as in `user_message`."""
+    text = SUMMARY.format(text=encodable(texts.text(compaction.summary)))
+    return Message("user", "\n\n".join([*_changes(told, texts), text]), seq=compaction.seq)
+
+
+def user_message(item: UserItem, texts: Texts, view: View, told: Sequence[Told] = ()) -> Message:
+    """Return a user message: its text, then its attachments, each under its name; each capped for itself.
+
+    told: changes of the surroundings, which stand in front.
+    """
+    parts = [*_changes(told, texts), _shown(item.fact.text, item.seq, texts, view)]
+    parts += [_attachment(a, item.seq, texts, view) for a in item.fact.attachments]
+    text = encodable("\n\n".join(p for p in parts if p)) or "(empty message)"
+    return Message("user", text, seq=item.seq)
+
+
+def _changes(told: Sequence[Told], texts: Texts) -> list[str]:
+    return [CHANGES.format(text="\n\n".join(encodable(texts.text(t.text)) for t in told))] if told else []
+
+
+def _attachment(attachment: Attachment, seq: int, texts: Texts, view: View) -> str:
+    if not attachment.media_type.startswith("text/"):
+        return f"[{attachment.name}: {attachment.media_type}, not shown to the model]"
+    return f'<file name="{attachment.name}">\n{_shown(attachment.content, seq, texts, view)}\n</file>'
+
+
+def reply_messages(item: AgentItem, ids: tuple[str, ...], texts: Texts, view: View) -> Iterator[Message]:
+    """Yield a reply and the results of its calls. ids: of the calls, as `fresh_ids` gave them.
+
+    Nothing is yielded for a reply that said nothing and asked for nothing.
+    """
+    text = _shown(item.fact.text, item.seq, texts, view)
+    if not text and not item.calls:
+        return
+    calls = tuple(_call(call, id_, texts) for call, id_ in zip(item.calls, ids, strict=True))
+    yield Message("assistant", text, calls=calls, seq=item.seq)
+    for call, id_ in zip(item.calls, ids, strict=True):
+        yield Message("tool", _result(call, texts, view) or "(no output)", call_id=id_, seq=call.seq)
+
+
+def _result(call: CallState, texts: Texts, view: View) -> str:
+    if call.result is None:
+        return NO_RESULT
+    text = _shown(call.result.for_model, call.seq, texts, view)
+    if call.seq >= view.pruned_before:
+        return text
+    size = len(text.encode())
+    if size <= SHORTEST_PRUNED_BYTES:
+        return text
+    where = whole_text(call.result.for_model, call.seq)
+    rest = f"[… {size - STUB_BYTES:,} {STUB_MARK}; {where}; call the tool again if you need it …]"
+    return f"{head_bytes(text, STUB_BYTES)}\n{rest}"
+
+
+def is_stub(text: str) -> bool:
+    """Tell whether a result as it was sent is what pruning left of one."""
+    return STUB_MARK in text[-300:]
+
+
+def fresh_ids(item: AgentItem, seen: set[str]) -> tuple[str, ...]:
+    """Return the ids of an item's calls for a request, and add them to `seen`.
+
+    Models repeat ids, or send none, or strange ones; in a request each is there once and plain.
+    """
+    return tuple(_fresh_id(call, seen) for call in item.calls)
+
+
+def _fresh_id(call: CallState, seen: set[str]) -> str:
+    id_ = call.call
+    if len(id_) > MAX_ID_CHARS or not id_ or _NAME.search(id_):
+        id_ = f"call_{call.seq}"
+    plain, n = id_, call.seq
+    while id_ in seen:
+        id_, n = f"{plain[:24]}_{n}", n + 1
+    seen.add(id_)
+    return id_
+
+
+def _call(call: CallState, id_: str, texts: Texts) -> Call:
+    arguments = encodable(texts.text(call.arguments))
+    name = call.name if is_name(call.name) else _NAME.sub("_", call.name)[:MAX_NAME_CHARS] or "unnamed"
+    return Call(id_, name, _shortened(arguments) if is_json_object(arguments) else "{}")
+
+
+def _shortened(arguments: str) -> str:
+    """Return the arguments of a call with the middle of their long texts cut, where they would crowd out the rest.
+
+    The call was answered long ago; the whole is in the log, and a file that was written is in the workspace.
+    """
+    if len(arguments) <= MAX_ARGUMENTS_BYTES:
+        return arguments
+    value = json.loads(arguments)
+    room = MAX_ARGUMENTS_BYTES // 2
+    while len(text := json.dumps(_cut(value, room), ensure_ascii=False, separators=(",", ":"))) > MAX_ARGUMENTS_BYTES:
+        room //= 2
+        if room < SHORTEST_CUT_BYTES:
+            return "{}"
+    return text
+
+
+def _cut(value: object, max_bytes: int) -> object:
+    if isinstance(value, str):
+        return middle_cut(value, max_bytes)
+    if isinstance(value, dict):
+        return {key: _cut(inner, max_bytes) for key, inner in value.items()}
+    return [_cut(inner, max_bytes) for inner in value] if isinstance(value, list) else value

@@ -1,0 +1,63 @@
+"""How large the context of a session is, from its state alone: for the eye, without a text being read. Pure."""
+
+from dataclasses import dataclass
+
+from agentsh.context.items import MAX_ITEM_BYTES
+from agentsh.context.state import AgentItem, SessionState
+from agentsh.events.base import Text
+
+BYTES_PER_TOKEN = 3
+"""Of what no request has held yet, on the safe side for most texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Tokens of the context. exact: the provider counted all of them. cached: share of the newest prompt, or None."""
+
+    tokens: int
+    exact: bool
+    cached: float | None
+
+    def __str__(self) -> str:
+        return f"{'' if self.exact else '~'}{self.tokens:,}"
+
+
+def size_of(state: SessionState) -> Size:
+    """Return the size of what the next request would hold so far."""
+    meter = state.meter
+    mark = meter.marks[-1] if meter.marks else None
+    tokens, exact = (mark.tokens, mark.reported) if mark else (_compacted(state), False)
+    for item in reversed(state.talk):
+        if item.seq < (mark.seq if mark else max(state.context_from, _upto(state) + 1)):
+            break
+        if isinstance(item, AgentItem):
+            usage = item.fact.usage
+            if usage is not None:
+                tokens += max(usage.completion - usage.reasoning, 0)
+            else:
+                tokens, exact = tokens + _about(item.fact.text), False
+            results = [call.result.for_model for call in item.calls if call.result is not None]
+        else:
+            results = [item.fact.text, *(a.content for a in item.fact.attachments)]
+        if results:
+            tokens, exact = tokens + sum(map(_about, results)), False
+    return Size(tokens, exact, cached_share(state))
+
+
+def cached_share(state: SessionState) -> float | None:
+    """Return the share of the newest prompt that the provider had in its cache; None where nothing was reported."""
+    newest = state.meter.newest
+    return None if newest is None or newest.prompt <= 0 else min(newest.cached / newest.prompt, 1.0)
+
+
+def _compacted(state: SessionState) -> int:
+    return 0 if state.compaction is None else state.compaction.tokens_after
+
+
+def _upto(state: SessionState) -> int:
+    return 0 if state.compaction is None else state.compaction.upto_seq
+
+
+def _about(text: Text) -> int:
+    size = len(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else text.bytes
+    return -(-min(size, MAX_ITEM_BYTES) // BYTES_PER_TOKEN)

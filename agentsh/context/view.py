@@ -1,0 +1,49 @@
+"""What a request shows of the conversation: a recorded decision, and the blocks that come of it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agentsh.context.state import SessionState
+from agentsh.ports.model import Message
+
+RULES = 1
+"""Version of the way in which a log becomes messages; `context_built` records it.
+
+0: logs from before the member was there: no cap for items. 1: no item above MAX_ITEM_BYTES.
+A change that gives other bytes for an old log needs a new number, and the old way stays.
+"""
+
+BlockKind = Literal["system", "summary", "user", "reply"]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Which part of a conversation is shown. Taken from the log on rebuild, never decided again.
+
+    from_seq: the first event of the conversation; a cut moves it. pruned_before: results of calls with a seq below
+    it are shown as stubs. rules: see RULES.
+    """
+
+    from_seq: int = 0
+    pruned_before: int = 0
+    rules: int = RULES
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Messages that stay or go together: a user message, or a reply with the results of its calls.
+
+    seq: the event it comes from; 0 for the system message, which comes from several. pruned: whether results of its
+    calls are shown as stubs. missing: blobs that could not be read for it.
+    """
+
+    kind: BlockKind
+    seq: int
+    messages: tuple[Message, ...]
+    pruned: bool = False
+    missing: tuple[str, ...] = ()
+
+
+def view_of(state: SessionState) -> View:
+    """Return what the newest recorded decision shows."""
+    return View(state.context_from, state.pruned_before)

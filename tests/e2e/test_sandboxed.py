@@ -1,0 +1,150 @@
+"""The sandbox as a user meets it: chosen by itself, recorded, said where it is missing; and lasting answers."""
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentsh.testing.server import ScriptedServer, call, reply
+from agentsh.workspace.sandbox import choose
+from tests.e2e.harness import COMMAND, Shell, of_type, stop, wait_for
+from tests.e2e.test_signals import alive
+from tests.repl.pty import Terminal
+
+Serve = Callable[..., ScriptedServer]
+HELD = choose("auto")[0]
+NEEDS_SANDBOX = pytest.mark.skipif(HELD == "none", reason="no sandbox works here")
+
+
+def configure(shell: Shell, text: str) -> None:
+    shell.home.mkdir(parents=True, exist_ok=True)
+    (shell.home / "agentsh.toml").write_text(text)
+
+
+def runs(command: str, **more: object) -> object:
+    return reply(calls=[call("shell", {"command": command, **more})])
+
+
+@NEEDS_SANDBOX
+def test_new_sessions_run_in_the_sandbox_without_being_told(shell: Shell, serve: Serve) -> None:
+    keys = shell.home.parent / ".ssh"
+    keys.mkdir(parents=True)
+    (keys / "id_rsa").write_text("canary-key")
+    before = set(os.listdir(shell.home.parent))
+    line = f"touch mine; touch {shell.home.parent}/theirs; cat {keys}/id_rsa; ls {shell.home}/sessions; echo $TMPDIR"
+    serve(runs(line), reply("done"))
+    done = shell.run("new", "go", "--json")
+    assert done.code == 0, done.err
+    assert of_type(done.events, "session_init")[0]["mode"] == "auto"
+    (started,) = of_type(done.events, "tool_started")
+    assert (started["sandbox"], started["decision"]) == (HELD, "auto")
+    (result,) = of_type(done.events, "tool_result")
+    assert "canary-key" not in result["for_model"]
+    assert shell.ids[0] not in result["for_model"]
+    assert (shell.workspace() / "mine").exists()
+    assert set(os.listdir(shell.home.parent)) == before | {shell.home.name}
+
+
+def test_without_a_sandbox_it_is_said_and_asked(shell: Shell, serve: Serve) -> None:
+    configure(shell, '[sandbox]\nkind = "none"\n')
+    serve(runs("ls -la; pwd"), runs("touch x"), reply("as you like"))
+    done = shell.run("new", "go", "--json", "--mode", "auto")
+    assert done.code == 8
+    assert "the sandbox is off: each command is asked about" in done.err
+    results = of_type(done.events, "tool_result")
+    assert [r["status"] for r in results] == ["ok", "denied"]
+    assert [s["sandbox"] for s in of_type(done.events, "tool_started")] == ["none"]
+    assert not (shell.workspace() / "x").exists()
+    configure(shell, '[sandbox]\nkind = "none"\n')
+    serve(reply("hello"))
+    assert of_type(shell.run("new", "go", "--json").events, "session_init")[0]["mode"] == "ask"
+
+
+@NEEDS_SANDBOX
+def test_a_way_out_is_asked_about(shell: Shell, serve: Serve) -> None:
+    outside = shell.home.parent / "theirs"
+    serve(runs(f"touch {outside}", outside_sandbox=True), reply("then not"))
+    done = shell.run("new", "go", "--json")
+    assert done.code == 8
+    assert of_type(done.events, "tool_result")[0]["status"] == "denied"
+    assert not outside.exists()
+    serve(runs(f"touch {outside}", outside_sandbox=True), reply("done"))
+    done = shell.run("new", "go", "--json", "--mode", "yolo")
+    assert of_type(done.events, "tool_started")[0]["sandbox"] == "none"
+    assert outside.exists()
+
+
+@NEEDS_SANDBOX
+def test_nothing_outlives_a_killed_agentsh(shell: Shell, serve: Serve) -> None:
+    nap = f"7{os.getpid()}"
+    serve(runs(f"sleep {nap} & env -i setsid sleep {nap} & (setsid sleep {nap} &); echo begun; sleep {nap}"))
+    process = shell.start("new", "go", "-p")
+    wait_for(lambda: shell.ids and shell.log().exists() and b'"begun' in shell.log().read_bytes())
+    assert len(alive(f"sleep {nap}")) >= 4
+    stop(process, signal.SIGKILL)
+    wait_for(lambda: not alive(f"sleep {nap}"), 3)
+
+
+def test_rules_of_the_configuration(shell: Shell, serve: Serve) -> None:
+    configure(
+        shell,
+        '[sandbox]\nkind = "none"\n[permissions]\nallow = ["shell(touch a *)"]\n'
+        'deny = ["shell(touch b *)", "read(.env)"]\n',
+    )
+    serve(runs("touch a"), runs("env touch b"), runs("{ cat .env; }"), reply("done"))
+    done = shell.run("new", "go", "--json", "--mode", "ask")
+    assert [r["status"] for r in of_type(done.events, "tool_result")] == ["ok", "denied", "denied"]
+    assert "shell(touch b *)" in of_type(done.events, "tool_result")[1]["for_model"]
+    assert of_type(done.events, "tool_started")[0]["decision"] == "rule"
+    configure(shell, '[permissions]\nallow = ["no rule at all"]\n')
+    refused = shell.run("new", "go", "-p")
+    assert refused.code == 2
+    assert "permissions.allow" in refused.err
+    assert refused.err.count("\n") <= 2
+
+
+def test_a_yes_for_the_project_holds_in_the_next_session(shell: Shell, serve: Serve) -> None:
+    configure(shell, '[sandbox]\nkind = "none"\n')
+    serve(runs("make -n greeting"), reply("the first is over"))
+    argv = [str(COMMAND), "new", "go", "--mode", "ask"]
+    with Terminal(80, 24, argv=argv, cwd=shell.cwd, **shell.env(TERM="xterm-256color")) as live:
+        live.wait(lambda: "for this project" in live.page, 60)
+        assert "always: shell(make -n greeting)" in live.page
+        assert "make -n greeting: it may change something" in live.page
+        live.look(0.6)
+        live.type("p")
+        live.wait(lambda: "the first is over" in live.page, 60)
+        assert "approved for this project" in live.page
+        live.look(0.6)
+        live.type("/exit\r")
+        assert live.ended() == 0
+    granted = json.loads((shell.home.parent / ".agentsh" / "granted.json").read_text())
+    assert granted == {str(Path(shell.cwd).resolve()): ["shell(make -n greeting)"]}
+    answered = of_type(shell.events(), "approval_answered")
+    assert answered[0]["answer"] == "project"
+    serve(runs("make -n greeting"), reply("no question this time"))
+    done = shell.run("new", "go", "--json", "--mode", "ask")
+    assert done.code == 0
+    assert of_type(done.events, "tool_started")[0]["decision"] == "rule"
+
+
+def test_hooks_are_told_of_the_session(shell: Shell, serve: Serve) -> None:
+    told = shell.home.parent / "told"
+    configure(
+        shell,
+        f"""[hooks.diary]
+command = ["/bin/sh", "-c", "cat >> {told}; echo '{{\\"verdict\\":\\"annotate\\",\\"message\\":\\"seen\\"}}'"]
+events = ["session_opened", "turn_finished", "session_closed"]
+""",
+    )
+    serve(reply("hello"))
+    done = shell.run("new", "go", "--json")
+    assert done.code == 0, done.err
+    seen = [json.loads(line) for line in told.read_text().splitlines()]
+    assert [s["event"] for s in seen] == ["session_opened", "turn_finished", "session_closed"]
+    assert {s["session"] for s in seen} == {shell.ids[0]}
+    assert seen[1]["reason"] == "done"
+    assert [p["text"] for p in of_type(shell.events(), "note")] == ["hook diary: seen"] * 3
