@@ -78,7 +78,7 @@ class Shell:
         return Done(done.returncode, done.stdout, done.stderr.decode(), time.monotonic() - start)
 
     def inside(self, *args: str) -> Done:
-        """Run a command in this process, without what starting another costs; only for those that end by themselves."""
+        """Run a command in this process, without what another costs; only for those that end by themselves."""
         from agentsh.cli.main import run
 
         out, err, before, was = io.BytesIO(), io.StringIO(), Path.cwd(), dict(os.environ)

@@ -30,6 +30,11 @@ def a_parent(shell: Shell, serve: Serve, *more: Any) -> ScriptedServer:
     return server
 
 
+def texts(messages: Any) -> list[str]:
+    """What the user said, without what is told of the surroundings before it."""
+    return [m["content"].rpartition("</changes>\n\n")[2] for m in messages if m["role"] == "user"]
+
+
 def ends(shell: Shell) -> list[int]:
     return [e["seq"] for e in shell.events() if e["type"] == "turn_finished"]
 
@@ -50,7 +55,8 @@ def test_d78_at_each_turn_the_request_begins_as_the_parents(shell: Shell, serve:
         messages = server.requests[-1].messages
         before = asked[2 * n - 1]  # the last request of the parent's turn n
         assert messages[: len(before)] == before
-        said = [m["content"] for m in messages if m["role"] == "user"]
+        said = texts(messages)
+        assert str(here) in messages[len(before) + 1]["content"], "it is told that it works somewhere else now"
         assert said == [f"turn {k}" for k in range(1, n + 1)] + [f"other turn {n + 1}"]
         (init,) = [e for e in shell.events(made["id"]) if e["type"] == "session_init"]
         assert init["seq"] == seq + 1
@@ -99,7 +105,7 @@ def test_d77_fork_undo_resume_show_what_is_sent(shell: Shell, serve: Serve) -> N
     assert shell.inside("rewind", child, "--to", str(ends_of(shell, child)[1])).code == 0
     assert shell.inside("rewind", child, "--undo").code == 0
     shell.run("resume", child, "turn 5", "-p")
-    said = [m["content"] for m in server.requests[-1].messages if m["role"] == "user"]
+    said = texts(server.requests[-1].messages)
     assert said == [f"turn {n}" for n in range(1, 6)]
     shown = shell.inside("replay", child).text
     assert [n for n in range(1, 6) if f"› turn {n}\n" in shown] == [1, 2, 3, 4, 5]
