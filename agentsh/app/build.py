@@ -295,6 +295,13 @@ async def _record_opening(
             await step()
 
 
+def _bus(screens: Screens) -> Bus:
+    bus = Bus(screens.on_failure)
+    for renderer in screens.renderers:
+        bus.subscribe(renderer)
+    return bus
+
+
 class _Assembly:
     """Puts the parts of one session together."""
 
@@ -314,18 +321,13 @@ class _Assembly:
         kind, start = (None, None) if origin is None else (origin.kind, origin.start)
         in_place = kind == "in-place"
         clock, texts, screens = plan.clock, BlobTexts(blobs), plan.screens
-        self._choice = plan.choice
-        bus = Bus(screens.on_failure)
-        for renderer in screens.renderers:
-            bus.subscribe(renderer)
-        offered = tools()
-        own = user_home(os.environ)
+        self._choice, offered, own = plan.choice, tools(), user_home(os.environ)
         self._looker = Looker(blobs, texts, root, own, lambda: tool_schemas(offered), clock)
         workspace = make_workspace(
             root, session=log.session, in_place=in_place, start=start, home=plan.home, settings=plan.settings
         )
         self.workspace: Workspace = workspace
-        self.journal = Journal(log, state, bus, clock)
+        self.journal = Journal(log, state, _bus(screens), clock)
         hooks = hooks_of(plan.settings, {"session": log.session, "workspace": str(root), "cwd": cwd})
 
         def preapproved(state: SessionState) -> bool:
@@ -343,12 +345,9 @@ class _Assembly:
         )
         self.snapshots = workspace_snapshots(plan.home, log.session, root, state, blobs, kind)
         runner = ToolRunner(self.journal, offered, self.workspace, gate, hooks, texts, clock, self.snapshots)
-        model = make_model(plan.choice, clock)
-        counter = ModelCounter()
-        step = ModelStep(
-            self.journal, model, texts, counter, step_settings(plan.settings, plan.choice, plan.budget_tokens), clock
-        )
-        self._step = step
+        model, counter = make_model(plan.choice, clock), ModelCounter()
+        how = step_settings(plan.settings, plan.choice, plan.budget_tokens)
+        step = self._step = ModelStep(self.journal, model, texts, counter, how, clock)
         compactor = Compactor(self.journal, step, texts, counter)
         turn = Turn(self.journal, step, compactor, runner, plan.limits or limits_of(plan.settings), clock)
 
