@@ -57,7 +57,7 @@ def run(place: Path, steps: int, kills: int, budget: int) -> list[bytes]:
     home, cwd = place / "home", place / "project"
     cwd.mkdir()
     home.mkdir()
-    (home / "agentsh.toml").write_text(f"[session]\nbudget_tokens = {budget}\n")
+    (home / "agentsh.toml").write_text(f"[context]\nbudget_tokens = {budget}\n")
     stops: list[int | None] = [*sorted(random.Random(7).sample(range(2, steps), kills)), None]
     with ScriptedServer([Agent(steps)] * (steps + kills + 5)) as server:
         env = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "AGENTSH_"))}

@@ -30,7 +30,7 @@ none
 Go on counting.
 ## Exact facts
 The secret number is 4711."""
-CONFIG = "[session]\nbudget_tokens = 7000\n"
+CONFIG = "[context]\nbudget_tokens = 7000\n"
 LONG = "word " * 300
 
 
@@ -161,7 +161,7 @@ def test_a_model_that_refuses_is_replaced_by_the_log_and_the_work_goes_on(shell:
 def test_by_hand_in_a_terminal_interrupted_and_then_done(shell: Shell, serve: Serve) -> None:
     worker = Worker(hang(), reply(SUMMARY, delay_s=1.0), steps=4)
     server = serve(forever(worker))
-    configure(shell, "[session]\nbudget_tokens = 20000\n")
+    configure(shell, "[context]\nbudget_tokens = 20000\n")
     assert shell.run("new", "count to the end", "-p", "--empty", "--mode", "yolo").code == 0
     env = shell.env(TERM="xterm-256color")
     with Terminal(100, 40, argv=[str(COMMAND), "resume", shell.ids[-1]], cwd=shell.cwd, **env) as terminal:
