@@ -48,7 +48,7 @@ def make_workspace(root: Path, *, session: str, in_place: bool, home: Home, sett
     limits = Limits(**wanted.limits.model_dump())
     kind, _ = choice(settings)
     try:
-        tmp = None if kind == "none" else make_tmp(session)
+        tmp = None if kind == "none" else make_tmp(session, root)
     except OSError:
         tmp = None
     if tmp is None:
