@@ -2,6 +2,8 @@
 VENV ?= .venv
 PYTHON ?= python3
 BIN = $(VENV)/bin
+# Half of what tests do is wait, for terminals, sockets and killed processes: two workers for each processor.
+WORKERS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 PROMPT ?= Create a small project and run its tests.
 
 .PHONY: demo test check install install-test packages soak bench clean
@@ -34,7 +36,7 @@ check:
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n auto -m "not soak"
+	$(BIN)/pytest -n $(WORKERS) -m "not soak"
 
 soak: install-test
 	$(BIN)/pytest -m soak -n 0 -s

@@ -37,6 +37,8 @@ from agentsh.stores.verify import Verifier
 FILES = RealFiles()
 PAUSE_S = 0.5
 """Between rounds of syncs: disks of virtual machines are throttled after bursts."""
+EVENTS = 20
+"""In each session of the list: one turn with a tool or two."""
 TS = "2026-11-29T16:20:01.118204Z"
 
 
@@ -168,14 +170,14 @@ def listing(place: Path, rounds: int, count: int) -> Row:
         directory = home.sessions / session
         directory.mkdir(parents=True)
         head = encode_header(session, ordinal=0, first_seq=1, nonce=f"{n:016x}", created=TS, by="bench")
-        lines = [encode_event(next(drafts), seq=seq, dur=seq - 1, salt=head.salt) for seq in range(1, 11)]
+        lines = [encode_event(next(drafts), seq=seq, dur=seq - 1, salt=head.salt) for seq in range(1, EVENTS + 1)]
         (directory / "events.jsonl").write_bytes(head.raw + b"".join(lines))
     untrusted = home._replace(trusted=False)  # whose index is not believed: each log is opened
     each = [timed(lambda: rows(Homes((untrusted,), untrusted), Filter(limit=0)))]
     rows(Homes((home,), home), Filter(limit=0))
     ours = [timed(lambda: rows(Homes((home,), home), Filter(limit=50))) for _ in range(max(rounds, 5))]
     ratio = statistics.median(each) / statistics.median(ours)
-    return Row(f"newest 50 of {count:,} sessions", "opening each log, speed", ratio, 100, False)
+    return Row(f"newest 50 of {count:,} sessions", f"opening each log ({EVENTS} events), speed", ratio, 100, False)
 
 
 def main(arguments: list[str]) -> int:

@@ -57,7 +57,7 @@ def run(place: Path, steps: int, kills: int, budget: int) -> list[bytes]:
     home, cwd = place / "home", place / "project"
     cwd.mkdir()
     home.mkdir()
-    (home / "agentsh.toml").write_text(f"[session]\nbudget_tokens = {budget}\n")
+    (home / "agentsh.toml").write_text(f"[context]\nbudget_tokens = {budget}\n")
     stops: list[int | None] = [*sorted(random.Random(7).sample(range(2, steps), kills)), None]
     with ScriptedServer([Agent(steps)] * (steps + kills + 5)) as server:
         env = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "AGENTSH_"))}
@@ -74,7 +74,7 @@ def run(place: Path, steps: int, kills: int, budget: int) -> list[bytes]:
             if upto is not None:
                 process.send_signal(signal.SIGKILL)
             _, err = process.communicate(timeout=600)
-            assert upto is not None or process.returncode == 0, err.decode()
+            assert process.returncode == (0 if upto is None else -signal.SIGKILL), err.decode()
             words = ["resume", "--last", "go on"]
         return [r.body for r in server.requests if r.path.endswith("/chat/completions")]
 

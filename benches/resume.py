@@ -49,6 +49,7 @@ from agentsh.app.settings import Settings, choose_model
 from agentsh.app.stores import blob_store
 from agentsh.app.texts import BlobTexts
 from agentsh.context.budget import fit
+from agentsh.context.marks import Marks
 from agentsh.models.chat_body import encode
 from agentsh.ports.model import Prompt
 from agentsh.ports.tokens import ByteEstimate
@@ -61,7 +62,7 @@ async def main():
         return Plan(home, settings, choose_model(settings, {"OPENAI_API_KEY": "sk-none"}, "gpt-5"), Screens(()))
     running = await resume_session(home, session, settings, plan_for=plan_for, show=lambda past: None)
     state = running.session.state
-    fitted = fit(state, BlobTexts(blob_store(home)), ByteEstimate(), budget_tokens=128_000)
+    fitted = fit(state, BlobTexts(blob_store(home)), ByteEstimate(), marks=Marks(128_000))
     body = encode(Prompt(state.model, fitted.messages, ()))
     gc.enable()
     print(len(fitted.messages), fitted.tokens, len(body), time.process_time(), flush=True)

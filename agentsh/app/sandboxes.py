@@ -53,7 +53,7 @@ def make_workspace(
     limits = Limits(**wanted.limits.model_dump())
     kind, _ = choice(settings)
     try:
-        tmp = None if kind == "none" else make_tmp(session)
+        tmp = None if kind == "none" else make_tmp(session, root)
     except OSError:
         tmp = None
     if tmp is None:

@@ -101,8 +101,6 @@ class SessionSettings(_Section):
     """What new sessions start with. mode: None for `auto` where a sandbox works, else `ask`.
 
     compact: `auto` compacts a conversation that has grown long; `off` cuts it instead, and leaves that to /compact.
-
-    budget_tokens: for a whole request.
     """
 
     mode: Literal["ask", "auto", "plan", "yolo"] | None = None

@@ -69,11 +69,7 @@ class Looker:
         )
 
     async def look(self, state: SessionState) -> Sequence[NewFact]:
-        """Return the event that tells what has changed since the newest of its kind; nothing where nothing has.
-
-        Raises:
-            LogWriteFailed: a blob cannot be written.
-        """
+        """Return the event that tells what has changed since the newest of its kind; nothing where nothing has."""
         return await asyncio.to_thread(self._changed, state)
 
     def _changed(self, state: SessionState) -> Sequence[NewFact]:
@@ -84,7 +80,7 @@ class Looker:
         tools = any(change.what == "tools" for change in told)
         fact = EnvironmentChanged(
             system_prompt=known.system_prompt,
-            tools=as_blob(self.blobs, now.tools) if tools else known.tools,
+            tools=now.tools if tools else known.tools,  # a blob of its own would need `gc` to be kept out
             instructions=entries(now.instructions, texts=False),
             date=now.date,
             directory=now.directory,

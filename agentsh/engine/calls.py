@@ -2,19 +2,23 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentsh.base.errors import PathRefused
 from agentsh.base.text import one_line
-from agentsh.engine.shell.judge import Judgement, Part, judge
 from agentsh.ports.tool import Tool
 from agentsh.ports.workspace import Workspace
+
+if TYPE_CHECKING:
+    from agentsh.engine.shell.judge import Judgement
 
 _PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+?)\s*$", re.MULTILINE)
 
 
-def what_it_does(tool: Tool, arguments: Mapping[str, Any], workspace: Workspace) -> Judgement:
+def what_it_does(tool: Tool, arguments: Mapping[str, Any], workspace: Workspace) -> "Judgement":
     """Return the parts of a call: of a shell line each command, of any other tool the call itself."""
+    from agentsh.engine.shell.judge import Judgement, Part, judge  # for the first call, not for the start
+
     spec = tool.spec
     if "exec" in spec.effects and spec.subject is not None:
         line = arguments.get(spec.subject)

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentsh.base.text import one_line
 from agentsh.context.state import SessionState
@@ -13,7 +13,6 @@ from agentsh.engine.journal import Journal
 from agentsh.engine.policy import Decision, Request, decide
 from agentsh.engine.preview import preview
 from agentsh.engine.rules import Rules, parse_rules, suggested
-from agentsh.engine.shell.judge import Judgement
 from agentsh.events.event import Event
 from agentsh.events.tool import ApprovalAnswered, ApprovalAsked, HookAnswered, ToolCall
 from agentsh.ports.approver import Approver, Question
@@ -21,6 +20,9 @@ from agentsh.ports.grants import Grants
 from agentsh.ports.hook import Hook, HookVerdict
 from agentsh.ports.tool import LEAVE, Tool, ToolOutcome
 from agentsh.ports.workspace import Workspace
+
+if TYPE_CHECKING:
+    from agentsh.engine.shell.judge import Judgement
 
 MAX_WHY_CHARS = 400
 
@@ -85,7 +87,7 @@ class Gate:
             return await self._ask(event, tool, arguments, does, decision), tuple(notes)
         return decision.label, tuple(notes)
 
-    def _decision(self, tool: Tool, arguments: Mapping[str, Any], does: Judgement) -> Decision:
+    def _decision(self, tool: Tool, arguments: Mapping[str, Any], does: "Judgement") -> Decision:
         state = self._journal.state
         granted = parse_rules([*sorted(state.grants), *(self._project.rules if self._project else ())])
         effects = tool.spec.effects
@@ -113,7 +115,7 @@ class Gate:
         return "none" if self._leaves(arguments) else self._workspace.sandbox
 
     async def _ask(
-        self, event: Event, tool: Tool, arguments: Mapping[str, Any], does: Judgement, decision: Decision
+        self, event: Event, tool: Tool, arguments: Mapping[str, Any], does: "Judgement", decision: Decision
     ) -> str:
         call = event.fact
         assert isinstance(call, ToolCall)

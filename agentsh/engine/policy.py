@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from agentsh.engine.rules import Rule, Rules
-from agentsh.engine.shell.judge import Part
 from agentsh.events.session import Mode
 from agentsh.events.tool import Effect
+
+if TYPE_CHECKING:
+    from agentsh.engine.shell.judge import Part
 
 GUARDED = frozenset({".git"})
 """Directories whose files decide what programs outside of the sandbox run; a change of them is always asked about."""
@@ -38,7 +40,7 @@ class Request:
     mode: Mode
     sandboxed: bool
     rules: Rules
-    parts: Sequence[Part] | None = None
+    parts: "Sequence[Part] | None" = None
     unreadable: str = ""
     leaving: bool = False
     granted: bool = False
@@ -98,11 +100,11 @@ def _by_mode(request: Request, *, harmless: bool, guarded: bool) -> Decision:
     return Decision("ask", "asked", "; ".join(dict.fromkeys(f"{p.shown}: {p.problem}" for p in left)))
 
 
-def _allowed(part: Part, rules: Sequence[Rule]) -> bool:
+def _allowed(part: "Part", rules: Sequence[Rule]) -> bool:
     return any(rule.matches(part) for rule in rules)
 
 
-def _first(rules: Sequence[Rule], parts: Sequence[Part] | None) -> Rule | None:
+def _first(rules: Sequence[Rule], parts: "Sequence[Part] | None") -> Rule | None:
     return next((rule for rule in rules for part in parts or () if rule.touches(part)), None)
 
 

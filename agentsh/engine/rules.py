@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from agentsh.engine.shell.judge import Part
 from agentsh.engine.shell.words import names
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
+
+    from agentsh.engine.shell.judge import Part
 
 _RULE = re.compile(r"([a-z][a-z_]*)(?:\((.+)\))?", re.DOTALL)
 _COMMAND_TOOLS = frozenset({"shell"})
@@ -43,7 +44,7 @@ class Rule:
     def __str__(self) -> str:
         return self.tool if self.about is None else f"{self.tool}({self.about})"
 
-    def matches(self, part: Part) -> bool:
+    def matches(self, part: "Part") -> bool:
         """Tell whether a part is surely what the rule names."""
         if part.tool not in self._tools():
             return False
@@ -53,7 +54,7 @@ class Rule:
             return bool(part.words) and _starts(self.about.split(), part.words)
         return bool(part.paths) and all(_spec(self.about).match_file(path) for path in part.paths)
 
-    def touches(self, part: Part) -> bool:
+    def touches(self, part: "Part") -> bool:
         """Tell whether a part may be what the rule names: for rules that hold something back.
 
         A rule for a file holds for a command that names it too, whatever the command does with it.
@@ -67,7 +68,7 @@ class Rule:
             return False
         return any(_spec(self.about).match_file(path) for path in part.paths)
 
-    def uncertain(self, part: Part) -> bool:
+    def uncertain(self, part: "Part") -> bool:
         """Tell whether it cannot be told if a part is what the rule names: a word of it is not known."""
         if part.tool not in _COMMAND_TOOLS or self.about is None:
             return False
@@ -111,7 +112,7 @@ def parse_rules(texts: Iterable[str]) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
-def suggested(parts: Sequence[Part]) -> tuple[str, ...]:
+def suggested(parts: "Sequence[Part]") -> tuple[str, ...]:
     """Return the rules that would let these parts run without a question; empty where there are no sensible ones.
 
     A command of a tool with subcommands is offered with any arguments (`shell(npm test *)`), any other one exactly

@@ -116,6 +116,7 @@ def _stopping(keys: KeyBindings, prompt: "Prompt", plain: Filter, asking: Filter
         if event.current_buffer.text:
             event.current_buffer.append_to_history()  # Up brings it back
             event.current_buffer.reset()
+            prompt.panel.follow(event.current_buffer)
         elif prompt.ctrl_c_again:
             prompt.leave(by_ctrl_c=True)
         prompt.hinting = True

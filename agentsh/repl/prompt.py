@@ -168,6 +168,7 @@ class Prompt:
         self.buffer.text = text
         self.buffer.append_to_history()
         self.buffer.reset()
+        self.panel.follow(self.buffer)  # an input that is emptied does not say so
         self.hush()
         return typed_text(text)
 

@@ -177,8 +177,13 @@ class ScriptedServer:
 
     @property
     def requests(self) -> list[Request]:
-        """Every request so far, refused ones too, in order of arrival."""
+        """Every request so far but for `lists`, refused ones too, in order of arrival."""
         return self._service.requests
+
+    @property
+    def lists(self) -> list[Request]:
+        """Every `GET /v1/models` so far, apart from `requests`: a client may ask at any moment, in the background."""
+        return self._service.lists
 
     @property
     def problems(self) -> list[Problem]:

@@ -81,6 +81,7 @@ class Service:
         self.script = script
         self.settings = settings
         self.requests: list[Request] = []
+        self.lists: list[Request] = []
         self.failures: list[str] = []
         self.abandoned: list[int] = []
         # Ids must differ between servers too: a session may outlive the server that it began with.
@@ -132,7 +133,7 @@ class Service:
         if received is None:
             return False
         request = self._judged(received)
-        self.requests.append(request)
+        (self.lists if _is_list(request) else self.requests).append(request)
         if self.settings.record_dir is not None:
             write_request(self.settings.record_dir, request)
         reply_id = f"{self._token}{request.number:04d}"
@@ -314,6 +315,11 @@ def _parsed(body: bytes) -> Any:
         return json.loads(body)
     except (ValueError, RecursionError):
         return None
+
+
+def _is_list(request: Request) -> bool:
+    """Whether it asks for the list of models: a client may do that at any moment, so it is counted apart."""
+    return request.method == "GET" and request.path.partition("?")[0].startswith("/v1/models")
 
 
 def _is_fault(problem: Problem) -> bool:

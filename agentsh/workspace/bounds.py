@@ -5,6 +5,7 @@ import secrets
 import shutil
 import stat
 import tempfile
+import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -79,17 +80,20 @@ def bounds_of(
     )
 
 
-def make_tmp(session: str) -> str:
+def make_tmp(session: str, root: Path) -> str:
     """Make a private temporary directory for a session; what a killed agentsh left of an earlier one goes.
+
+    root: its workspace. A copy of the session in another home has the same id, and may be open too.
 
     Raises:
         OSError: it cannot be made.
     """
     top = os.path.realpath(tempfile.gettempdir())
+    own = f"{_PREFIX}{session}-{zlib.crc32(os.fsencode(os.path.realpath(root))):08x}-"
     for name in os.listdir(top):
-        if name.startswith(f"{_PREFIX}{session}-"):
+        if name.startswith(own):
             remove_tmp(os.path.join(top, name))
-    path = os.path.join(top, f"{_PREFIX}{session}-{secrets.token_hex(4)}")
+    path = os.path.join(top, own + secrets.token_hex(4))
     os.mkdir(path, 0o700)
     return path
 

@@ -91,7 +91,7 @@ def test_verify_and_repair_load_no_pydantic(home: Path) -> None:
     damage(add(home, 2))
     code = (
         "import sys\nfrom agentsh.cli import repair, verify\n"
-        "verify.run([], everything=True, incremental=False, jobs=2, blobs=True, as_json=False)\n"
+        "verify.run([], everything=True, incremental=False, jobs=2, blobs=True, contexts=False, as_json=False)\n"
         f"repair.run('{sid(2)}', yes=True)\n"
         "print(sorted({'pydantic', 'openai', 'prompt_toolkit', 'asyncio'} & set(sys.modules)))"
     )

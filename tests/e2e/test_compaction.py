@@ -30,7 +30,7 @@ none
 Go on counting.
 ## Exact facts
 The secret number is 4711."""
-CONFIG = "[session]\nbudget_tokens = 7000\n"
+CONFIG = "[context]\nbudget_tokens = 7000\n"
 LONG = "word " * 300
 
 
@@ -115,7 +115,7 @@ def test_a_long_session_compacts_twice_is_killed_in_between_resumed_and_undone(s
     view = _messages_before(shell, newest_seq)
     env = shell.env(TERM="xterm-256color")
     with Terminal(100, 40, argv=[str(COMMAND), "resume", shell.ids[-1]], cwd=shell.cwd, **env) as terminal:
-        terminal.wait(lambda: "unsandboxed" in terminal.page, 20)
+        terminal.wait(lambda: "· yolo ·" in terminal.page, 20)
         terminal.type("/compact undo\r")
         terminal.wait(lambda: "compaction undone" in terminal.page, 20)
         terminal.type("and now?\r")
@@ -161,11 +161,11 @@ def test_a_model_that_refuses_is_replaced_by_the_log_and_the_work_goes_on(shell:
 def test_by_hand_in_a_terminal_interrupted_and_then_done(shell: Shell, serve: Serve) -> None:
     worker = Worker(hang(), reply(SUMMARY, delay_s=1.0), steps=4)
     server = serve(forever(worker))
-    configure(shell, "[session]\nbudget_tokens = 20000\n")
+    configure(shell, "[context]\nbudget_tokens = 20000\n")
     assert shell.run("new", "count to the end", "-p", "--empty", "--mode", "yolo").code == 0
     env = shell.env(TERM="xterm-256color")
     with Terminal(100, 40, argv=[str(COMMAND), "resume", shell.ids[-1]], cwd=shell.cwd, **env) as terminal:
-        terminal.wait(lambda: "unsandboxed" in terminal.page, 20)
+        terminal.wait(lambda: "· yolo ·" in terminal.page, 20)
         terminal.type("/compact mind the number\r")
         terminal.wait(lambda: "compacting the context" in terminal.page and worker.asked == 1, 20)
         terminal.type("\x03")

@@ -143,4 +143,4 @@ def test_what_was_left_behind_is_brought_up_by_the_next_session(shell: Shell, se
     nas.unlink()
     shell.run("new", "second", "-p")
     wait_for(lambda: state(shell, first).get("last_seq") == last_seq(shell, first))
-    assert sorted(p.name for p in (nas / "sessions").iterdir()) == shell.ids
+    wait_for(lambda: sorted(p.name for p in (nas / "sessions").iterdir()) == shell.ids)

@@ -199,6 +199,7 @@ async def test_answers_by_key(keys: str, answer: Answer) -> None:
         asking = asyncio.create_task(TerminalApprover(io).ask(QUESTION))
         await asyncio.sleep(0)
         source.send_text(" and more")  # typed before the question was seen: it is no answer
+        await until(lambda: prompt.asked and "".join(prompt.asked.typed) == " and more")
         await asyncio.sleep(ARM_S + 0.15)
         source.send_text(keys)
         assert await asyncio.wait_for(asking, 5) == answer

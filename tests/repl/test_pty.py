@@ -52,6 +52,7 @@ def test_commands_are_shown_and_gone() -> None:
         t.type("/hepl\r")
         t.wait(lambda: t.count("did you mean /help?") == 1)
         assert t.count("/model [NAME]") == 0
+        assert "▸" not in t.page, "the list goes with what was typed"
         t.type("/model other\r")
         t.wait(lambda: t.count("— model: other —") == 1)
         t.type("/status\r")

@@ -61,12 +61,13 @@ def test_in_a_home_that_is_the_workspace_its_parts_are_hidden(tmp_path: Path) ->
 
 def test_a_private_directory_goes_and_others_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    left = make_tmp("20260101-aaaaaa")
-    other = make_tmp("20260101-bbbbbb")
-    again = make_tmp("20260101-aaaaaa")
+    left = make_tmp("20260101-aaaaaa", Path("/a"))
+    other = make_tmp("20260101-bbbbbb", Path("/a"))
+    copy = make_tmp("20260101-aaaaaa", Path("/b"))  # of the same session, in another home
+    again = make_tmp("20260101-aaaaaa", Path("/a"))
     assert not os.path.exists(left)
     assert os.stat(again).st_mode & 0o777 == 0o700
-    for path in (again, other):
+    for path in (again, other, copy):
         remove_tmp(path)
     assert os.listdir(tmp_path) == []
     keep = tmp_path / "mine"
