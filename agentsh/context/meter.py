@@ -92,7 +92,7 @@ class Meter:
         if usage is None or asked is None or asked.seq != built_seq or usage.prompt <= 0:
             return
         self.newest = usage
-        if BELIEVED[0] * asked.tokens <= usage.prompt <= BELIEVED[1] * max(asked.tokens, 1):
+        if BELIEVED[0] * asked.tokens <= usage.prompt <= BELIEVED[1] * asked.tokens:
             self._learn(asked, usage.prompt)
             self._report(asked.seq, usage.prompt)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agentsh.context.fold import fold
 from agentsh.context.meter import MAX_MARKS, Meter
 from agentsh.context.size import size_of
+from agentsh.events.base import Usage as Reported
 from agentsh.events.compaction import Compaction, CompactionUndone
 from agentsh.events.session import EnvironmentChanged, ModelChanged
 from agentsh.events.turn import ContextBuilt
@@ -152,6 +153,14 @@ class TestCorrection:
         assert c.state.meter.evidence == talk(4.0, steps=5).state.meter.evidence
         assert before < c.prepare().tokens < before + 1_000
 
+    def test_a_report_on_a_request_of_no_size_is_not_believed(self) -> None:
+        """A damaged log: nothing to hold the report against."""
+        meter = Meter()
+        built = ContextBuilt(request_sha256="0", bytes=0, estimator="~", tokens=0, budget=0, cut=None)
+        meter.built(2, built)
+        meter.replied(Reported(prompt=1, cached=0, completion=1, reasoning=0), 2)
+        assert meter.marks == []
+
     def test_reasoning_is_not_counted_into_the_context(self) -> None:
         c = talk(4.0, steps=3)
         before = c.prepare()
@@ -228,14 +237,12 @@ BUILT = st.builds(
 
 @given(st.lists(BUILT, max_size=30), st.lists(st.integers(-5, 10**7), max_size=30))
 def test_whatever_a_log_says_folds(builts: list[ContextBuilt], prompts: list[int]) -> None:
-    from agentsh.events.base import Usage
-
     meter = Meter()
     for seq, built in enumerate(builts, 1):
         meter.built(seq * 2, built)
         if prompts:
             prompt = prompts[seq % len(prompts)]
-            meter.replied(Usage(prompt=prompt, cached=0, completion=0, reasoning=0), seq * 2)
+            meter.replied(Reported(prompt=prompt, cached=0, completion=0, reasoning=0), seq * 2)
         assert 0.5 <= meter.correction(built.estimator) <= 4.0
         assert len(meter.evidence) <= 4
         assert [m.tokens for m in meter.marks] == sorted(m.tokens for m in meter.marks)
