@@ -14,7 +14,7 @@ from agentsh.ports.approver import Answer, Question
 PREVIEW_ROWS = 15
 REASON_CHARS = 1_000
 ARM_S = 0.25
-"""Keys count as an answer only after this much silence: whoever was typing has seen the question by then."""
+"""Keys count as an answer only after this much silence since the question was first drawn: it is seen by then."""
 WHY_ROWS = 3
 KEYS = (("y", "yes"), ("s", "yes, for this session"), ("n", "no"), ("e", "no, and say why"))
 FOR_PROJECT = ("p", "for this project")
@@ -37,13 +37,14 @@ class Asked:
         self._question = question
         self._first = 0
         self._now_s = now_s
-        self._quiet_from_s = now_s()
+        self._quiet_from_s: float | None = None
 
     def key(self, data: str) -> None:
         """Take a key: an answer, or one that was typed before the question was seen."""
         now = self._now_s()
-        if now - self._quiet_from_s < ARM_S:
-            self._quiet_from_s = now
+        if self._quiet_from_s is None or now - self._quiet_from_s < ARM_S:
+            if self._quiet_from_s is not None:
+                self._quiet_from_s = now
             self.typed.append(data.replace("\r", "\n"))
             return
         if data == "e":
@@ -60,7 +61,9 @@ class Asked:
         self._done(Answer("no", one_line(text, REASON_CHARS) or None))
 
     def rows(self, columns: int, room: int) -> list[StyleAndTextTuples]:
-        """Return the question as it is shown."""
+        """Return the question as it is shown; from the first time on, silence is waited for."""
+        if self._quiet_from_s is None:
+            self._quiet_from_s = self._now_s()
         return question_rows(self._question, columns, room, self._first)
 
     def _done(self, answer: Answer) -> None:

@@ -1,6 +1,7 @@
 """The loop and its parts without a terminal: a piped keyboard, an engine on memory."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -171,11 +172,11 @@ QUESTION = Question("shell", "rm -rf build", "command: rm -rf build", ("exec",))
 
 
 @contextmanager
-def asked() -> Iterator[tuple[PipeInput, ReplIO, Prompt]]:
+def asked(now_s: Callable[[], float] = time.monotonic) -> Iterator[tuple[PipeInput, ReplIO, Prompt]]:
     """A prompt alone, whose keys do nothing but answer."""
     with piped() as (keys, io):
         actions = Actions(lambda text: None, lambda text: None, lambda: None, lambda: False, lambda: True)
-        prompt = Prompt(io, lambda: "status", list, actions)
+        prompt = Prompt(io, lambda: "status", list, actions, now_s)
         io.ask = prompt.ask
         yield keys, io, prompt
 
@@ -193,14 +194,15 @@ def asked() -> Iterator[tuple[PipeInput, ReplIO, Prompt]]:
     ],
 )
 async def test_answers_by_key(keys: str, answer: Answer) -> None:
-    with asked() as (source, io, prompt):
+    now_s = 1.0
+    with asked(lambda: now_s) as (source, io, prompt):
         running = asyncio.create_task(prompt.run("a draft"))
         await prompt.ready()
         asking = asyncio.create_task(TerminalApprover(io).ask(QUESTION))
         await asyncio.sleep(0)
         source.send_text(" and more")  # typed before the question was seen: it is no answer
         await until(lambda: prompt.asked and "".join(prompt.asked.typed) == " and more")
-        await asyncio.sleep(ARM_S + 0.15)
+        now_s += ARM_S + 0.1
         source.send_text(keys)
         assert await asyncio.wait_for(asking, 5) == answer
         await until(lambda: prompt.buffer.text == "a draft and more")
@@ -248,8 +250,24 @@ def test_a_lasting_yes_says_what_it_allows() -> None:
 async def test_a_yes_for_the_project() -> None:
     question = Question("shell", "npm test", "npm test", ("exec",), "why", ("shell(npm test *)",))
     asking = Asked(question, iter([0.0, 1.0]).__next__)
+    asking.rows(80, 20)
     asking.key("p")
     assert await asking.answer == Answer("project")
+
+
+async def test_no_key_answers_what_was_not_drawn_yet() -> None:
+    now_s = 0.0
+    asking = Asked(QUESTION, lambda: now_s)
+    now_s = 60.0  # a machine that does much else
+    asking.key("y")
+    asking.rows(80, 20)
+    asking.key("n")
+    assert asking.typed == ["y", "n"]
+    assert not asking.answer.done()
+    now_s += ARM_S
+    asking.rows(80, 20)
+    asking.key("y")
+    assert await asking.answer == Answer("yes")
 
 
 def test_history(tmp_path: Path) -> None:
