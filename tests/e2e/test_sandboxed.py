@@ -85,7 +85,7 @@ def test_nothing_outlives_a_killed_agentsh(shell: Shell, serve: Serve) -> None:
     wait_for(lambda: shell.ids and shell.log().exists() and b'"begun' in shell.log().read_bytes())
     assert len(alive(f"sleep {nap}")) >= 4
     stop(process, signal.SIGKILL)
-    wait_for(lambda: not alive(f"sleep {nap}"), 3)
+    wait_for(lambda: not alive(f"sleep {nap}"), 30)
 
 
 def test_rules_of_the_configuration(shell: Shell, serve: Serve) -> None:

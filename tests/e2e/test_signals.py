@@ -40,7 +40,7 @@ def test_a_signal_during_a_command(shell: Shell, serve: Serve, number: int) -> N
     code, _, err = stop(process, number)
     assert code == 130, err.decode()
     assert b"Traceback" not in err
-    wait_for(lambda: not alive(sleep), 5)
+    wait_for(lambda: not alive(sleep), 30)
     events = shell.events()
     (result,) = of_type(events, "tool_result")
     assert result["status"] == "interrupted"

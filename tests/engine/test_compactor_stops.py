@@ -34,7 +34,7 @@ async def test_what_was_queued_survives_and_joins() -> None:
     async with rig.session:
         model.go_on.clear()
         turn = asyncio.create_task(rig.session.submit("question " + "q" * 2_500))
-        await asyncio.wait_for(model.waiting.wait(), 5)
+        await asyncio.wait_for(model.waiting.wait(), 30)
         await rig.session.queue("steer me", steer=True)
         later = await rig.session.queue("and later this", steer=False)
         model.go_on.set()
@@ -66,7 +66,7 @@ async def test_an_interruption_leaves_everything_as_it_was(by_hand: bool) -> Non
         before = rig.session.state.context_from
         work = rig.session.compact() if by_hand else rig.session.submit("question " + "q" * 2_500)
         task: asyncio.Task[Any] = asyncio.create_task(work)
-        await asyncio.wait_for(model.waiting.wait(), 5)
+        await asyncio.wait_for(model.waiting.wait(), 30)
         assert rig.session.interrupt()
         outcome = await task
         assert (outcome if by_hand else outcome.reason) == "interrupted"
@@ -97,7 +97,7 @@ async def test_while_a_turn_runs_there_is_no_other_compaction() -> None:
     async with rig.session:
         model.go_on.clear()
         turn = asyncio.create_task(rig.session.submit("question " + "q" * 2_500))
-        await asyncio.wait_for(model.waiting.wait(), 5)
+        await asyncio.wait_for(model.waiting.wait(), 30)
         with pytest.raises(UsageProblem):
             await rig.session.compact()
         with pytest.raises(UsageProblem):
@@ -119,7 +119,7 @@ async def test_a_full_disk_leaves_no_half_of_it() -> None:
     async with rig.session:
         model.go_on.clear()
         task = asyncio.create_task(rig.session.compact())
-        await asyncio.wait_for(model.waiting.wait(), 5)
+        await asyncio.wait_for(model.waiting.wait(), 30)
         rig.log.full = lambda drafts: True
         model.go_on.set()
         with pytest.raises(LogError):

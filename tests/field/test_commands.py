@@ -44,7 +44,7 @@ def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalW
 async def test_a_command_returns_although_something_goes_on(workspace: LocalWorkspace, row: str, line: str) -> None:
     began = time.monotonic()
     result = await workspace.run(line, timeout_s=60, max_bytes=1_000)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 30
     assert (result.exit, result.output, result.left_running) == (0, "hi\n", True)
 
 
@@ -62,7 +62,7 @@ async def test_l179_l181_what_waits_for_input_gets_none(workspace: LocalWorkspac
     began = time.monotonic()
     result = await workspace.run(line, timeout_s=60, max_bytes=1_000)
     assert not result.timed_out
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
 
 
 async def test_l182_after_a_cancellation_nothing_is_left(workspace: LocalWorkspace) -> None:

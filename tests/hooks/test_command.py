@@ -113,5 +113,5 @@ async def test_the_time_limit_kills_the_group(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("AGENTSH_HOOK_TEST", mark)
     start_s = time.monotonic()
     assert (await before("sleep 300 & setsid sleep 300 & sleep 300", timeout_s=0.3)).verdict == "deny"
-    assert time.monotonic() - start_s < 10
+    assert time.monotonic() - start_s < 30
     assert kill_marked("AGENTSH_HOOK_TEST", mark) == 0

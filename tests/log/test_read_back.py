@@ -54,7 +54,7 @@ class TestSyncOnTheCallersThread:
         sync = GroupSync(flush, 0, 0, "s")
         sync.now(5)
         assert (sync.durable_seq, where) == (5, [threading.get_ident()])
-        sync.wait(5).result(timeout=5)
+        sync.wait(5).result(timeout=30)
         sync.stop()
         assert len(where) == 1
 
@@ -68,6 +68,6 @@ class TestSyncOnTheCallersThread:
             with pytest.raises(LogWriteFailed, match="broken"):
                 sync.now(3)
         with pytest.raises(LogWriteFailed, match="broken"):
-            sync.wait(3).result(timeout=5)
+            sync.wait(3).result(timeout=30)
         with pytest.raises(LogWriteFailed, match="broken"):
             sync.stop()

@@ -206,7 +206,7 @@ async def test_usage_that_never_comes_is_not_waited_for(monkeypatch: pytest.Monk
     began_s = time.monotonic()
     with ScriptedServer([reply("whole", then=[Finish("stop"), script.Hang()])]) as server:
         assert (await answer(server.base_url)).text == "whole"
-    assert time.monotonic() - began_s < 5
+    assert time.monotonic() - began_s < 30
 
 
 async def test_silence_is_a_cut_after_the_limit() -> None:
@@ -254,7 +254,7 @@ async def test_closing_the_stream_ends_the_request_at_once() -> None:
                 assert await anext(stream) == TextDelta("begun")
             began_s = time.monotonic()
             await asyncio.to_thread(server.wait_for_abandoned, 1)
-            assert time.monotonic() - began_s < 5
+            assert time.monotonic() - began_s < 30
 
 
 @pytest.mark.parametrize("text", ["", "begun"])

@@ -36,7 +36,7 @@ class Terminal:
         program, *rest = argv or [sys.executable, "-m", "tests.repl.talk"]
         self._child = pexpect.spawn(
             program, rest, dimensions=(rows, columns), env=env, encoding="utf-8",
-            codec_errors="replace", timeout=5, cwd=cwd,
+            codec_errors="replace", timeout=30, cwd=cwd,
         )  # fmt: skip
         self._child.delaybeforesend = None
         self._screen = pyte.HistoryScreen(columns, rows, history=20_000, ratio=0.5)
@@ -87,7 +87,7 @@ class Terminal:
             self.raw += text
             self._stream.feed(text)
 
-    def wait(self, condition: Callable[[], bool], seconds: float = 8.0) -> None:
+    def wait(self, condition: Callable[[], bool], seconds: float = 30.0) -> None:
         """Read until something is to be seen."""
         end = time.monotonic() + seconds
         while not condition():

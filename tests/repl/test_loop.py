@@ -65,7 +65,7 @@ def said(r: rig.Rig) -> list[str]:
     return [str(fact.text) for fact in r.facts(UserMessage)]
 
 
-async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
     """Wait for something to come true."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - whatever it is has no event
@@ -84,7 +84,7 @@ async def test_messages_go_to_the_session_and_exit_leaves() -> None:
             keys.send_text("\x1b[200~two\rlines\x1b[201~\r")
             await until(lambda: ended(r) == 3)
             keys.send_text("   \r/exit\r")
-            assert await asyncio.wait_for(task, 5) == 0
+            assert await asyncio.wait_for(task, 30) == 0
             assert said(r) == ["zero", "one", "two\nlines"]
     screen = io.screen
     assert isinstance(screen, NoScreen)
@@ -108,12 +108,12 @@ async def test_what_could_not_be_saved_is_said_and_given_back() -> None:
         r.session.submit = full_disk_once  # type: ignore[method-assign]
         task = asyncio.create_task(repl.run())
         keys.send_text("keep me\r")
-        await asyncio.wait_for(failed.wait(), 5)
+        await asyncio.wait_for(failed.wait(), 30)
         await asyncio.sleep(0.1)
         keys.send_text("!\r")
         await until(lambda: ended(r) == 1)
         keys.send_text("\x04")
-        await asyncio.wait_for(task, 5)
+        await asyncio.wait_for(task, 30)
         assert said(r) == ["keep me!"]
         await r.session.close()
 
@@ -126,7 +126,7 @@ async def test_an_error_of_the_model_leaves_the_loop_up() -> None:
             keys.send_text("two\r")
             await until(lambda: ended(r) == 2)
             keys.send_text("\x04")
-            assert await asyncio.wait_for(task, 5) == 0
+            assert await asyncio.wait_for(task, 30) == 0
             assert said(r) == ["one", "two"]
 
 
@@ -135,7 +135,7 @@ async def test_a_closed_keyboard_leaves() -> None:
         async with talking([], io) as (_, task):
             await asyncio.sleep(0.05)
             keys.close()
-            assert await asyncio.wait_for(task, 5) == 0
+            assert await asyncio.wait_for(task, 30) == 0
 
 
 async def test_model_and_unknown_commands() -> None:
@@ -204,10 +204,10 @@ async def test_answers_by_key(keys: str, answer: Answer) -> None:
         await until(lambda: prompt.asked and "".join(prompt.asked.typed) == " and more")
         now_s += ARM_S + 0.1
         source.send_text(keys)
-        assert await asyncio.wait_for(asking, 5) == answer
+        assert await asyncio.wait_for(asking, 30) == answer
         await until(lambda: prompt.buffer.text == "a draft and more")
         prompt.leave()
-        await asyncio.wait_for(running, 5)
+        await asyncio.wait_for(running, 30)
 
 
 async def test_a_question_whose_turn_is_interrupted_is_withdrawn() -> None:
@@ -221,7 +221,7 @@ async def test_a_question_whose_turn_is_interrupted_is_withdrawn() -> None:
             await asking
         assert prompt.asked is None
         prompt.leave()
-        await asyncio.wait_for(running, 5)
+        await asyncio.wait_for(running, 30)
 
 
 def test_a_question_is_cut_and_clean() -> None:

@@ -49,7 +49,7 @@ async def test_nothing_is_taken_back_under_a_running_turn() -> None:
     with pytest.raises(UsageProblem, match="running"):
         await r.session.rewind(1, "both")
     r.session._idle.set()
-    await asyncio.wait_for(r.session.close(), 5)
+    await asyncio.wait_for(r.session.close(), 30)
 
 
 async def test_fork_says_how_to_go_there() -> None:

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -85,11 +84,12 @@ async def test_a_session_shorter_than_a_segment_stays_one_file(tmp_path: Path) -
     assert names(tmp_path) == ["events.jsonl", "lock"]
 
 
-class SlowSync(UnsyncedFiles):
-    """A disk on which the sync of a sealed segment takes its time. slow: how long."""
+class HeldSync(UnsyncedFiles):
+    """A disk on which the sync of a sealed segment takes as long as the test wants. go: ends it, and so do at_most_s."""
 
-    def __init__(self) -> None:
-        self.slow = 0.0
+    def __init__(self, at_most_s: float) -> None:
+        self.at_most_s = at_most_s
+        self.go = threading.Event()
         self.names: dict[int, str] = {}
 
     def open(self, path: str, flags: int) -> int:
@@ -99,28 +99,26 @@ class SlowSync(UnsyncedFiles):
 
     def sync(self, fd: int) -> None:
         if self.names.get(fd, "").endswith(".zst.new"):
-            time.sleep(self.slow)
+            self.go.wait(self.at_most_s)
 
 
 async def test_a_turn_does_not_wait_for_the_sealing(tmp_path: Path) -> None:
-    files = SlowSync()
-    files.slow = 0.5
+    files = HeldSync(at_most_s=60)
     store = store_at(tmp_path, files=files)
     log = await store.create(SESSION, by="t")
     await turns(log, 1)
-    start = time.monotonic()
-    await turns(log, 5, first=1)
-    (last,) = await log.append([note("end")])
-    await log.wait_durable(last.seq)
-    assert time.monotonic() - start < 0.4
-    files.slow = 0
+    try:
+        await turns(log, 5, first=1)
+        (last,) = await log.append([note("end")])
+        await asyncio.wait_for(log.wait_durable(last.seq), 30)
+    finally:
+        files.go.set()
     await log.close()
     assert read(store) == [*wanted(6), "end"]
 
 
 async def test_what_closing_interrupts_is_resumed_by_the_next_opening(tmp_path: Path) -> None:
-    files = SlowSync()
-    files.slow = 0.05
+    files = HeldSync(at_most_s=0.05)
     store = store_at(tmp_path, files=files)
     log = await store.create(SESSION, by="t")
     await turns(log, 6)

@@ -50,7 +50,7 @@ async def test_a_process_prints_its_url_answers_and_records(tmp_path: Path) -> N
         assert assembled(first) == [(0, "c1", "ls", '{"a": 1}')]
         assert texts(await chunks(base_url)) == texts(await chunks(base_url)) == ["do", "ne"]
         process.send_signal(signal.SIGTERM)
-        output, errors = process.communicate(timeout=5)
+        output, errors = process.communicate(timeout=30)
     assert (process.returncode, output, errors) == (0, "", "")
     body = (tmp_path / "seen" / "000003.body").read_bytes()
     assert json.loads(body)["messages"] == [{"role": "user", "content": "hi"}]
@@ -61,7 +61,7 @@ async def test_a_process_tells_failures_when_it_ends(tmp_path: Path) -> None:
         with pytest.raises(Exception, match="script exhausted"):
             await chunks(base_url)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=5)
+        _, errors = process.communicate(timeout=30)
     assert process.returncode == 1
     assert "script exhausted: no reply is left for request 1" in errors
 

@@ -36,7 +36,7 @@ BODY: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "
 
 @contextmanager
 def connected(server: ScriptedServer) -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as sock:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as sock:
         yield sock
 
 
@@ -260,7 +260,7 @@ def test_connections_are_bounded_and_idle_ones_close() -> None:
             assert third.recv(10) == b""
             begun = time.monotonic()
             assert first.recv(10) == second.recv(10) == b""
-            assert 0.1 < time.monotonic() - begun < 2
+            assert 0.1 < time.monotonic() - begun < 20
         with connected(server) as again:
             post(again)
             assert b"[DONE]" in received(again)
@@ -286,7 +286,7 @@ def test_a_taken_port_is_an_error_of_start() -> None:
 def test_many_clients_at_once_each_get_one_reply() -> None:
     names = [f"reply {number}" for number in range(50)]
     with ScriptedServer([reply(name) for name in names]) as server:
-        socks = [socket.create_connection(("127.0.0.1", server.port), timeout=5) for _ in names]
+        socks = [socket.create_connection(("127.0.0.1", server.port), timeout=30) for _ in names]
         for sock in socks:
             post(sock)
         bodies = b"".join(received(sock) for sock in socks)

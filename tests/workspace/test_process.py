@@ -131,7 +131,7 @@ async def test_git_does_not_look_above_the_workspace(run: Run, root: Path) -> No
 async def test_descendants_neither_hold_it_up_nor_survive(run: Run, command: str) -> None:
     start_s = time.monotonic()
     result = await run(command, timeout_s=60)
-    assert time.monotonic() - start_s < 10
+    assert time.monotonic() - start_s < 30
     assert (result.exit, result.output, result.timed_out) == (0, "hi\n", False)
     assert result.left_running
 
@@ -167,7 +167,7 @@ async def test_runs_beside_each_other_do_not_kill_each_other(run: Run) -> None:
 async def test_time_limit(run: Run, command: str) -> None:
     start_s = time.monotonic()
     result = await run(f"echo before; {command}", timeout_s=0.3)
-    assert time.monotonic() - start_s < 10
+    assert time.monotonic() - start_s < 30
     assert result.timed_out
     assert result.exit is None
     assert result.output.startswith("before\n")
@@ -188,7 +188,7 @@ async def test_cancellation_kills_everything_first(run: Run, delay_s: float) -> 
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert time.monotonic() - start_s < 5
+    assert time.monotonic() - start_s < 30
 
 
 async def test_cancellation_cannot_be_hurried(run: Run) -> None:
@@ -282,12 +282,16 @@ async def test_text_is_not_taken_for_binary(run: Run, root: Path, text: str | by
     assert "binary" not in (await run("cat t")).output
 
 
-async def test_output_is_streamed(run: Run) -> None:
-    seen: list[tuple[float, str]] = []
-    start_s = time.monotonic()
-    await run("echo one; sleep 0.5; echo two", on_output=lambda text: seen.append((time.monotonic() - start_s, text)))
-    assert "".join(text for _, text in seen) == "one\ntwo\n"
-    assert seen[-1][0] - seen[0][0] > 0.2
+async def test_output_is_streamed(run: Run, root: Path) -> None:
+    seen: list[str] = []
+
+    def take(text: str) -> None:
+        seen.append(text)
+        (root / "seen").touch()
+
+    result = await run("echo one; until [ -e seen ]; do sleep 0.02; done; echo two", timeout_s=60, on_output=take)
+    assert not result.timed_out
+    assert "".join(seen) == "one\ntwo\n"
 
 
 async def test_a_stream_splits_no_character(run: Run) -> None:
