@@ -85,7 +85,7 @@ async def test_a_session_shorter_than_a_segment_stays_one_file(tmp_path: Path) -
 
 
 class HeldSync(UnsyncedFiles):
-    """A disk on which the sync of a sealed segment takes as long as the test wants. go: ends it, and so do at_most_s."""
+    """A disk on which the sync of a sealed segment takes as long as the test wants: until go, or for at_most_s."""
 
     def __init__(self, at_most_s: float) -> None:
         self.at_most_s = at_most_s
