@@ -22,6 +22,7 @@ from agentsh.app.parts import checkpoint_policy, hooks_of, limits_of, packing, p
 from agentsh.app.past import Past
 from agentsh.app.paths import Home, user_home
 from agentsh.app.rewinding import present, workspace_snapshots
+from agentsh.app.secrets import secrets_of
 from agentsh.app.settings import Choice, Settings
 from agentsh.app.stores import blob_store, event_store
 from agentsh.app.surroundings import Looker
@@ -322,12 +323,13 @@ class _Assembly:
         in_place = kind == "in-place"
         clock, texts, screens = plan.clock, BlobTexts(blobs), plan.screens
         self._choice, offered, own = plan.choice, tools(), user_home(os.environ)
-        self._looker = Looker(blobs, texts, root, own, lambda: tool_schemas(offered), clock)
+        secrets = secrets_of(plan.settings, os.environ, own, plan.choice.api_key)
+        self._looker = Looker(blobs, texts, root, own, lambda: tool_schemas(offered), clock, secrets.clean)
         workspace = make_workspace(
             root, session=log.session, in_place=in_place, start=start, home=plan.home, settings=plan.settings
         )
         self.workspace: Workspace = workspace
-        self.journal = Journal(log, state, _bus(screens), clock)
+        self.journal = Journal(log, state, _bus(screens), clock, secrets)
         hooks = hooks_of(plan.settings, {"session": log.session, "workspace": str(root), "cwd": cwd})
 
         def preapproved(state: SessionState) -> bool:

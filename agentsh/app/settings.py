@@ -5,6 +5,7 @@ AGENTSH_MODEL and OPENAI_* variables, then the options of the command.
 """
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -65,6 +66,16 @@ def _json(options: dict[str, Any]) -> dict[str, Any]:
     if taken := RESERVED & set(options):
         raise ValueError(f"{min(taken)!r} is not an option: agentsh sets it, or it must not get into the log")
     return options
+
+
+def _pattern(pattern: str) -> str:
+    try:
+        found = re.compile(pattern).match("")
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+    if found is not None:
+        raise ValueError(f"{pattern!r} is found in an empty text, so everything would be secret")
+    return pattern
 
 
 class _Section(BaseModel):
@@ -132,6 +143,17 @@ class LogSettings(_Section):
     durability: Literal["ack", "always", "none"] = "ack"
     segment_bytes: int = Field(default=SEGMENT_BYTES, ge=64 << 10)
     min_free_bytes: int = Field(default=MIN_FREE_BYTES, ge=0)
+
+
+class SecretSettings(_Section):
+    """What is replaced by a placeholder before it is written, shown or sent; see docs/secrets.md.
+
+    patterns: regular expressions of more that is secret: the first group, or all of it. allow: values that are not.
+    """
+
+    redact: bool = True
+    patterns: list[Annotated[str, AfterValidator(_pattern)]] = []
+    allow: list[str] = []
 
 
 class UiSettings(_Section):
@@ -211,6 +233,7 @@ class Settings(_Section):
     ui: UiSettings = UiSettings()
     checkpoint: CheckpointSettings = CheckpointSettings()
     permissions: PermissionSettings = PermissionSettings()
+    secrets: SecretSettings = SecretSettings()
     sandbox: SandboxSettings = SandboxSettings()
     models: dict[str, Profile] = {}
     hooks: dict[str, HookSettings] = {}

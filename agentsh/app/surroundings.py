@@ -26,6 +26,7 @@ MAX_USER_BYTES = 1_000_000
 class Looker:
     """Sees what is so right now. tools: gives the neutral list of those on offer. own: the user's ~/.agentsh.
 
+    clean: replaces secrets in a text.
     The whole workspace is looked through once in a process; after that only the files that are known, and the root.
     """
 
@@ -35,6 +36,7 @@ class Looker:
     own: Path
     tools: Callable[[], str]
     clock: Clock
+    clean: Callable[[str], str] = str
     _paths: list[str] | None = field(default=None)
 
     def now(self) -> Surroundings:
@@ -49,7 +51,7 @@ class Looker:
             date=f"{self.clock.now():%Y-%m-%d}",
             directory=str(self.root),
             tools=self.tools(),
-            instructions=capped([(name, text) for name, text in files if text]),
+            instructions=capped([(name, self.clean(text)) for name, text in files if text]),
         )
 
     def begin(self, prompt: Callable[[Surroundings], str], request: dict[str, Any]) -> EnvironmentChanged:

@@ -125,7 +125,9 @@ class Gate:
         effects = tuple(sorted(tool.spec.effects))
         about = subject(tool, arguments)
         # A rule that asks, and a way out of the sandbox, are not answered once and for all by a rule.
+        clean = self._journal.secrets.clean
         rules = () if decision.ruled or self._leaves(arguments) else suggested(does.parts)
+        rules = tuple(rule for rule in rules if clean(rule) == rule)  # no secret gets into a file of rules
         why = one_line(decision.why, MAX_WHY_CHARS)
         optional: dict[str, Any] = ({"rules": rules} if rules else {}) | ({"why": why} if why else {})
         asked = await self._journal.record(
@@ -133,7 +135,8 @@ class Gate:
             cause=event.seq,
         )
         shown = await preview(tool, arguments, self._workspace)
-        answer = await self._approver.ask(Question(tool.spec.name, about, shown, effects, why, rules))
+        question = Question(tool.spec.name, clean(about), clean(shown), effects, clean(why), rules)
+        answer = await self._approver.ask(question)
         await self._journal.record(
             ApprovalAnswered(call=call.call, answer=answer.verdict, reason=answer.reason),
             cause=asked.seq,
@@ -148,7 +151,7 @@ class Gate:
 
     async def _before(self, hook: Hook, event: Event, tool: str, arguments: Mapping[str, Any]) -> HookVerdict:
         try:
-            verdict = await hook.before_tool(tool, arguments)
+            verdict = await hook.before_tool(tool, self._journal.secrets.payload(arguments))
         except Exception as error:  # noqa: BLE001 - a broken hook refuses
             verdict = HookVerdict("deny", f"the hook failed: {error}")
         await self._hook_answered(hook, event, verdict)
@@ -159,7 +162,9 @@ class Gate:
         call = event.fact
         assert isinstance(call, ToolCall)
         try:
-            verdict = await hook.after_tool(call.name, arguments, outcome.status, outcome.for_model)
+            secrets = self._journal.secrets
+            told = secrets.payload(arguments), outcome.status, secrets.clean(outcome.for_model)
+            verdict = await hook.after_tool(call.name, *told)
         except Exception as error:  # noqa: BLE001 - a broken hook only says so
             verdict = HookVerdict("annotate", f"the hook failed: {error}")
         await self._hook_answered(hook, event, verdict)

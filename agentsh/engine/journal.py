@@ -9,6 +9,7 @@ from agentsh.base.errors import LogWriteFailed
 from agentsh.context.fold import apply
 from agentsh.context.state import SessionState
 from agentsh.engine.bus import Bus
+from agentsh.engine.secrets import Secrets
 from agentsh.events.base import Fact
 from agentsh.events.codec import decode, encode
 from agentsh.events.event import Event, NewFact
@@ -24,11 +25,14 @@ class Journal:
 
     What is folded and published is the record as read back, so that a live session and its replay cannot differ.
     The order is held while a durable fact is synced: what is recorded meanwhile waits for a few milliseconds.
-    written_bytes: of all lines so far.
+    written_bytes: of all lines so far. secrets: replaced in every fact before it is encoded.
     """
 
-    def __init__(self, log: OpenLog, state: SessionState, bus: Bus, clock: Clock) -> None:
+    def __init__(
+        self, log: OpenLog, state: SessionState, bus: Bus, clock: Clock, secrets: Secrets | None = None
+    ) -> None:
         self.state = state
+        self.secrets = secrets or Secrets()
         self.written_bytes = 0
         self._log = log
         self._bus = bus
@@ -90,6 +94,7 @@ class Journal:
         first = self._log.last_seq + 1
         causes = [f.cause if f.within is None else first + f.within for f in facts]
         drafts = [encode(f.fact, ts=ts, cause=cause) for f, cause in zip(facts, causes, strict=True)]
+        drafts = [draft._replace(payload=self.secrets.payload(draft.payload)) for draft in drafts]
         events = [decode(record) for record in await self._log.append(drafts)]
         try:
             if durable:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from agentsh.base.clock import Clock
 from agentsh.engine.journal import Journal
 from agentsh.engine.saver import Saver
+from agentsh.engine.secret_stream import SecretStream
 from agentsh.events.event import NewFact
 from agentsh.events.signals import ReasoningDelta, Retrying, TextDelta
 from agentsh.events.turn import PartialMessage
@@ -19,6 +20,8 @@ class Shown:
         self.built_seq = built_seq
         self._journal = journal
         self._texts: list[str] = []
+        self._text_stream = SecretStream(journal.secrets)
+        self._reasoning_stream = SecretStream(journal.secrets)
         self._reasonings: list[str] = []
         self._text_saver = Saver(journal, clock, lambda t: NewFact(PartialMessage(text=t), built_seq))
         self._reasoning_saver = Saver(
@@ -44,15 +47,31 @@ class Shown:
     async def show(self, item: TextDelta | ReasoningDelta | Retrying) -> None:
         """Preview one item."""
         await self.gate()
-        self._journal.signal(item)
-        if isinstance(item, Retrying):  # what was thought before the retry is not part of the next answer
-            self._reasonings.clear()
         if isinstance(item, TextDelta):
-            self._texts.append(item.text)
-            self._text_saver.add(item.text)
+            self._show_text(self._text_stream.feed(item.text))
         elif isinstance(item, ReasoningDelta):
-            self._reasonings.append(item.text)
-            self._reasoning_saver.add(item.text)
+            self._show_reasoning(self._reasoning_stream.feed(item.text))
+        else:  # what was thought before a retry is not part of the next answer
+            self._reasonings.clear()
+            self._reasoning_stream = SecretStream(self._journal.secrets)
+            self._journal.signal(item)
+
+    def end(self) -> None:
+        """Show what was held back: nothing more comes."""
+        self._show_reasoning(self._reasoning_stream.rest())
+        self._show_text(self._text_stream.rest())
+
+    def _show_text(self, text: str) -> None:
+        if text:
+            self._journal.signal(TextDelta(text))
+            self._texts.append(text)
+            self._text_saver.add(text)
+
+    def _show_reasoning(self, text: str) -> None:
+        if text:
+            self._journal.signal(ReasoningDelta(text))
+            self._reasonings.append(text)
+            self._reasoning_saver.add(text)
 
     @contextlib.asynccontextmanager
     async def saving(self) -> AsyncIterator[None]:

@@ -21,6 +21,7 @@ from agentsh.context.view import view_of
 from agentsh.engine.journal import Journal
 from agentsh.engine.overflow import hopeless, learned, reason
 from agentsh.engine.scout import Scout
+from agentsh.engine.secrets import Secrets
 from agentsh.engine.shown import Shown
 from agentsh.events.base import Usage
 from agentsh.events.event import Event, NewFact
@@ -48,8 +49,9 @@ def _fact(built: Event) -> ContextBuilt:
     return built.fact
 
 
-def _call(call: Call) -> ToolCall:
-    return ToolCall(call=call.id[:MAX_NAME_CHARS], name=call.name[:MAX_NAME_CHARS], arguments=call.arguments)
+def _call(call: Call, secrets: Secrets) -> ToolCall:
+    arguments = secrets.json(call.arguments)
+    return ToolCall(call=call.id[:MAX_NAME_CHARS], name=call.name[:MAX_NAME_CHARS], arguments=arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,7 @@ class ModelStep:
         async for item in stream:
             if isinstance(item, Reply):
                 await shown.gate()
+                shown.end()
                 return item
             await shown.show(item)
         raise StreamCut("the model's answer ended without a finish reason")
@@ -295,11 +298,12 @@ class ModelStep:
             cost_usd=self._settings.cost_of(reply.usage),
         )
         # One append for the reply and its calls: a log that is cut between them would ask for less than was said.
-        calls = [NewFact(_call(c), within=0) for c in reply.calls]
+        calls = [NewFact(_call(c, self._journal.secrets), within=0) for c in reply.calls]
         events = await self._journal.record_all([NewFact(message, built_seq), *calls], happened=True)
         return events[1:]
 
     async def _record_broken(self, shown: Shown, finish: Literal["cut", "interrupted"]) -> None:
+        shown.end()
         if not shown.text and not shown.reasoning:
             return
         message = AgentMessage(

@@ -14,6 +14,8 @@ from agentsh.engine.gate import Gate, Refused
 from agentsh.engine.journal import Journal
 from agentsh.engine.keeping import Keeper
 from agentsh.engine.saver import Saver
+from agentsh.engine.secret_stream import SecretStream
+from agentsh.engine.secrets import Secrets, UnknownSecret
 from agentsh.events.event import Event, NewFact
 from agentsh.events.signals import ToolProgress
 from agentsh.events.tool import PartialOutput, ResultStatus, ToolCall, ToolResult, ToolStarted
@@ -106,7 +108,7 @@ class ToolRunner:
             for p in group:
                 if isinstance(p, Prepared):
                     start = await self._start(p)
-                    outcome = self._outcome(p, self._clock.monotonic_s(), _Seen())
+                    outcome = self._outcome(p, self._clock.monotonic_s(), _Seen(self._journal.secrets))
                     runs[p.event.seq] = (start, asyncio.create_task(outcome))
             for p in group:
                 if isinstance(p, Unrunnable):
@@ -124,7 +126,7 @@ class ToolRunner:
     async def _run_one(self, prepared: Prepared) -> None:
         """Run a call with effects. Once it has run, nothing keeps its result from being recorded."""
         began_s: float | None = None
-        seen = _Seen()
+        seen = _Seen(self._journal.secrets)
         try:
             await self._keeper.before(prepared.tool.spec.effects)
             start = await self._start(prepared)
@@ -156,8 +158,8 @@ class ToolRunner:
         else:
             text = "The user interrupted while this ran. It may have had effects: check before repeating it."
             duration_ms = int((self._clock.monotonic_s() - began_s) * 1000)
-        if seen.text:
-            text += f"\nOutput so far:\n{seen.text}"
+        if output := seen.end():
+            text += f"\nOutput so far:\n{output}"
         result = _plain(prepared.call, "interrupted", text, "interrupted", duration_ms)
         cause = state.started_seq or state.seq
         effects = prepared.tool.spec.effects if began_s is not None else ()
@@ -174,7 +176,13 @@ class ToolRunner:
             text = f"There is no tool {one_line(call.name, 80)!r}. Tools: {known}."
             return Unrunnable(event, _plain(call, "error", text, "no such tool"))
         try:
-            arguments = tool.parse(self._texts.text(call.arguments))
+            arguments = self._journal.secrets.restore(tool.parse(self._texts.text(call.arguments)))
+        except UnknownSecret as unknown:
+            text = (
+                f"{unknown} stands for a secret whose value is not known any more, so nothing was done. Reading "
+                "where it is kept makes it known again; or leave the part of the file that holds it as it is."
+            )
+            return Unrunnable(event, _plain(call, "error", text, "a secret that is not known any more"))
         except BadArguments as error:
             about = f"bad arguments: {one_line(error.message, 80)}"
             return Unrunnable(event, _plain(call, "error", error.message, about))
@@ -200,8 +208,8 @@ class ToolRunner:
 
     async def _outcome(self, prepared: Prepared, began_s: float, seen: "_Seen") -> tuple[ToolOutcome, int]:
         def progress(text: str) -> None:
-            seen.add(text)
-            self._journal.signal(ToolProgress(prepared.event.seq, text))
+            if text := seen.add(text):
+                self._journal.signal(ToolProgress(prepared.event.seq, text))
 
         context = ToolContext(self._workspace, prepared.call.call, progress)
         try:
@@ -223,23 +231,41 @@ class ToolRunner:
             notes += [f"[{hook.name}: {note}]"] if note else []
         if notes:
             outcome = replace(outcome, for_model="\n".join([outcome.for_model, *notes]))
-        result = _result(prepared.call, outcome, duration_ms)
+        result = _result(prepared.call, cleaned(outcome, self._journal.secrets), duration_ms)
         effects, call = prepared.tool.spec.effects, prepared.call.call
         async with self._keeper.after(effects, call, start.seq, outcome.edits) as changed:
             await self._journal.record_all([*changed, NewFact(result, start.seq)], happened=True)
 
 
+def cleaned(outcome: ToolOutcome, secrets: Secrets) -> ToolOutcome:
+    """Return an outcome without secrets, before any of it is cut: half a secret would not be known for one."""
+    output = outcome.output
+    if output is not None and (text := output.decode("utf-8", "replace")) != (clean := secrets.clean(text)):
+        output = clean.encode("utf-8", "replace")
+    for_model, for_user = secrets.clean(outcome.for_model), secrets.clean(outcome.for_user)
+    return replace(outcome, for_model=for_model, for_user=for_user, output=output)
+
+
 class _Seen:
     """The newest output of a running tool."""
 
-    def __init__(self) -> None:
-        self.text = ""
+    def __init__(self, secrets: Secrets) -> None:
         self.saver: Saver | None = None
+        self._stream = SecretStream(secrets)
+        self._text = ""
 
-    def add(self, text: str) -> None:
-        self.text = tail_bytes(self.text + text, MAX_SEEN_BYTES)
-        if self.saver is not None:
-            self.saver.add(text)
+    def add(self, text: str) -> str:
+        """Take new output; return what of it can be shown by now."""
+        shown = self._stream.feed(text)
+        self._text = tail_bytes(self._text + shown, MAX_SEEN_BYTES)
+        if shown and self.saver is not None:
+            self.saver.add(shown)
+        return shown
+
+    def end(self) -> str:
+        """Return the newest of all output: nothing more comes."""
+        self._text = tail_bytes(self._text + self._stream.rest(), MAX_SEEN_BYTES)
+        return self._text
 
 
 def _plain(call: ToolCall, status: ResultStatus, for_model: str, for_user: str, duration_ms: int = 0) -> ToolResult:
