@@ -9,8 +9,9 @@ from typing import TextIO, cast
 
 from agentsh.app.build import Running
 from agentsh.app.past import Past
-from agentsh.app.paths import Home
+from agentsh.app.paths import Home, user_home
 from agentsh.app.screens import screen_renderer
+from agentsh.app.secrets import secrets_of
 from agentsh.app.settings import Settings
 from agentsh.app.stores import blob_store
 from agentsh.app.texts import BlobTexts
@@ -32,6 +33,7 @@ class Terminal:
             screen=self.renderer,
             stage=stage,
             text=texts.text,
+            clean=secrets_of(settings, os.environ, user_home(os.environ)).clean,
             history_file=home.root / "history",
             notify=settings.ui.notify and not dumb(),
             title=settings.ui.title and not dumb(),

@@ -11,7 +11,7 @@ CONTEXT_CHARS = 400
 _MAX_LINE_CHARS = 2_000
 _WORD = re.compile(r"[!-~]+\Z")
 _END = re.compile("-----END [A-Z0-9 ]*-----")
-_FILLING = ("...", "###", "===", "***", "---")
+_FILLING = ("...", "###", "===", "***")
 
 
 class SecretStream:
@@ -39,7 +39,7 @@ class SecretStream:
         safe = len(line)
         if word is not None and not word[0].endswith(_FILLING) and self._secrets.may_grow(line, word[0]):
             safe = word.start()
-        safe = min(safe, _before_a_key(line, len(line)))
+        safe = _before_a_key(line, safe)
         return len(line) if len(line) - safe > MAX_HELD_CHARS else max(safe, self._passed)
 
     def _until(self, end: int) -> str:

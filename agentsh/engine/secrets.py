@@ -5,6 +5,7 @@ memory of this process, or is refused: no placeholder ever reaches a file.
 """
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
@@ -35,7 +36,7 @@ class Secrets:
         self,
         known: Iterable[str] = (),
         *,
-        key: Callable[[], bytes] = lambda: b"",
+        key: Callable[[], bytes] = lambda: os.urandom(32),
         patterns: Iterable[str] = (),
         allow: Iterable[str] = (),
         on: bool = True,
@@ -81,7 +82,7 @@ class Secrets:
 
     def may_grow(self, line: str, word: str) -> bool:
         """Return whether `word`, which ends `line` so far, has to be waited for: it may become a secret."""
-        return self._on and (may_begin(line, word) or any(value.startswith(word) for value in self._everywhere))
+        return self._on and (may_begin(line, word) or any(value.startswith(word) for value in list(self._everywhere)))
 
     def restore(self, value: Any) -> Any:
         """Return JSON with the values in the place of their placeholders.
@@ -97,9 +98,11 @@ class Secrets:
 
     def _value(self, match: "re.Match[str]") -> str:
         try:
-            return self._values[match[0]]
+            value = self._values[match[0]]
         except KeyError:
             raise UnknownSecret(match[0]) from None
+        self._everywhere[value] = None  # a diff or an output of what is made of it must not show it
+        return value
 
     def _found(self, text: str) -> list[Found]:
         """Return what is to be replaced, in order: of what overlaps, all, as one."""
@@ -123,7 +126,7 @@ class Secrets:
                 group = 1 if pattern.groups and match[1] is not None else 0
                 if match[group]:
                     yield Found(*match.span(group), remember=True)
-        for value in self._everywhere:
+        for value in list(self._everywhere):  # other threads add to it
             yield from _each(text, value)
 
     def _placeholder(self, value: str) -> str:

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from prompt_toolkit.history import History
@@ -15,9 +15,11 @@ MAX_BYTES = 1_000_000
 class TypedHistory(History):
     """Tolerates anything in the file and any trouble with it: history is a comfort, and never stops a session."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, clean: Callable[[str], str] = str) -> None:
+        """Keep texts in a file. clean: replaces what must not get there."""
         super().__init__()
         self._file = file
+        self._clean = clean
 
     def load_history_strings(self) -> Iterable[str]:
         """Return the texts that read, newest first, neighbours that are the same once."""
@@ -38,7 +40,7 @@ class TypedHistory(History):
             fd = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 os.fchmod(fd, 0o600)
-                os.write(fd, json.dumps(string).encode() + b"\n")
+                os.write(fd, json.dumps(self._clean(string)).encode() + b"\n")
             finally:
                 os.close(fd)
 

@@ -90,7 +90,7 @@ class Prompt:
         self._ctrl_c_s = float("-inf")
         self._notice: list[tuple[str, str]] = []
         self._began = asyncio.Event()
-        history = TypedHistory(io.history_file) if io.history_file else InMemoryHistory()
+        history = TypedHistory(io.history_file, io.clean) if io.history_file else InMemoryHistory()
         self._session: PromptSession[None] = PromptSession(
             message=self._message,
             multiline=True,

@@ -50,7 +50,7 @@ class ReplIO:
     prompt. text: the whole of a text of the log, wherever it is kept. workspace: where the session works.
     notify, title: whether to call back who has looked away, and to name the window. context: the newest request as
     rows of so many columns, for `/context`. fork: makes a new session from an event of this one, or from now, and
-    says how to go there.
+    says how to go there. clean: replaces secrets in what is kept of the typed.
     """
 
     screen: Screen
@@ -64,6 +64,7 @@ class ReplIO:
     stage: Stage = field(default_factory=lambda: Stage(sys.stdout))
     ask: Callable[[Question], Awaitable[Answer]] | None = None
     text: Callable[[Text], str] = str
+    clean: Callable[[str], str] = str
     workspace: Workspace | None = None
     fork: Callable[[int | None], Awaitable[Sequence[str]]] | None = None
     notify: bool = False

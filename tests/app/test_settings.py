@@ -183,3 +183,10 @@ def test_log_settings_that_cannot_be(user: User, line: str) -> None:
     user.config.write_text(f"[log]\n{line}")
     with pytest.raises(UsageProblem, match=r"log\.(segment|min_free)_bytes"):
         user.load()
+
+
+@pytest.mark.parametrize(("pattern", "why"), [("(", "no regular expression"), ("x*", "empty text")])
+def test_a_pattern_of_secrets_has_to_find_something(user: User, pattern: str, why: str) -> None:
+    user.config.write_text(f"[secrets]\npatterns = ['{pattern}']")
+    with pytest.raises(UsageProblem, match=why):
+        user.load()
