@@ -1,11 +1,13 @@
 """The first facts of a session and of each later opening."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from agentsh.base.text import one_line
 from agentsh.context.fold import KEPT_DAMAGES, apply
 from agentsh.context.repairs import repairs
-from agentsh.context.state import SessionState
+from agentsh.context.state import CallState, SessionState
 from agentsh.context.state_codec import decode_state
 from agentsh.context.surroundings import readable
 from agentsh.engine.journal import Journal
@@ -19,6 +21,8 @@ from agentsh.ports.texts import Texts
 
 MAX_DAMAGES = 20
 """In one recovered event; `agentsh verify` lists them all."""
+MAX_BEGUN = 3
+MAX_ABOUT_CHARS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +90,30 @@ async def reopen(journal: Journal, recovery: Recovery, writer: Writer) -> None:
                 "turn": journal.state.turn is not None,
             }
         )
+        if begun := _begun(journal.state, closing):
+            fact = fact.model_copy(update={"may_have_run": begun})
         if recovery.newline_added:
             fact = fact.model_copy(update={"newline_added": True})
         facts.append(NewFact(fact, within=0))
     await journal.record_all([*facts, *closing], durable=True, happened=True)
+
+
+def _begun(state: SessionState, closing: Sequence[NewFact]) -> tuple[str, ...]:
+    """Return what the first calls were about of which nobody knows how far they came."""
+    unknown = {n.cause for n in closing if isinstance(n.fact, ToolResult) and n.fact.status == "unknown"}
+    calls = [c for c in state.calls.values() if unknown & {c.seq, c.started_seq}]
+    return tuple(_about(call) for call in calls[:MAX_BEGUN])
+
+
+def _about(call: CallState) -> str:
+    """Return the command or the path of a call, on one line, else its tool's name."""
+    text = call.arguments if isinstance(call.arguments, str) else ""
+    try:
+        arguments = json.loads(text)
+    except (ValueError, RecursionError):
+        arguments = None
+    values = [v for v in arguments.values() if isinstance(v, str)] if isinstance(arguments, dict) else []
+    return f"`{one_line(values[0] if values else call.name, MAX_ABOUT_CHARS)}`"
 
 
 def untold(state: SessionState, damages: Sequence[Damage]) -> list[Damage]:

@@ -81,7 +81,7 @@ class Recovered(Fact):
 
     cut_bytes: bytes moved from the tail to quarantine. calls: tool calls that were closed for a dead process.
     damages: places that do not read, were left as they are and were not told of before: the first 20 of
-    damages_total.
+    damages_total. may_have_run: what the first of those calls were about that had begun and have no end.
     """
 
     type: Literal["recovered"] = "recovered"
@@ -92,6 +92,7 @@ class Recovered(Fact):
     turn: bool
     newline_added: bool = False
     damages_total: int | None = None
+    may_have_run: tuple[str, ...] = ()
 
 
 class ModeChanged(Fact):
