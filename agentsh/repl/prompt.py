@@ -169,6 +169,7 @@ class Prompt:
         self.buffer.append_to_history()
         self.buffer.reset()
         self.panel.follow(self.buffer)  # an input that is emptied does not say so
+        self._ctrl_c_s = float("-inf")  # who sends something did not mean to leave
         self.hush()
         return typed_text(text)
 

@@ -92,6 +92,17 @@ def test_ctrl_c_twice_during_a_turn_leaves() -> None:
         assert "■ interrupted" in t.page
 
 
+def test_ctrl_c_of_turns_in_a_row_does_not_leave() -> None:
+    with Terminal() as t:
+        for n in (1, 2, 3):
+            t.type("sleep\r")
+            t.wait(lambda n=n: t.count("› sleep") == n and "running" in t.page)  # type: ignore[misc]
+            t.type("\x03")
+            ready(t, n)
+        t.type("/exit\r")
+        assert t.ended() == 0
+
+
 @pytest.mark.parametrize(("number", "busy"), [(signal.SIGTERM, False), (signal.SIGTERM, True), (signal.SIGHUP, True)])
 def test_signals_end_it_cleanly(number: signal.Signals, busy: bool) -> None:
     with Terminal() as t:
