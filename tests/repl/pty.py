@@ -68,6 +68,11 @@ class Terminal:
         """Send a signal to the script."""
         os.kill(self._child.pid, number)
 
+    def kill(self) -> None:
+        """End the script as a crash would."""
+        self._child.kill(signal.SIGKILL)
+        self._child.wait()
+
     def resize(self, columns: int, rows: int) -> None:
         """Change the window."""
         self._child.setwinsize(rows, columns)
