@@ -132,11 +132,19 @@ def _rewound(state: SessionState, event: Event, fact: session.Rewound) -> None:
     state.undoable.append(event.seq)
     state.taken_back[event.seq] = fact.what
     _back(state, event.seq, fact.to_seq, fact.what, fact.files)
+    tell(state, event)
 
 
 def _rewind_undone(state: SessionState, event: Event, fact: session.RewindUndone) -> None:
     state.undoable = [seq for seq in state.undoable if seq < fact.rewound]
     _back(state, event.seq, fact.rewound - 1, state.taken_back.get(fact.rewound, "both"), fact.files)
+    tell(state, event)
+
+
+def tell(state: SessionState, event: Event) -> None:
+    """Have the model told of a rewind what it cannot see: how the files are now."""
+    if isinstance(event.fact, session.Rewound | session.RewindUndone) and event.fact.told is not None:
+        state.changes.append(Told(event.seq, "files", event.fact.told))
 
 
 def _back(state: SessionState, seq: int, to_seq: int, what: str, files: int | None) -> None:

@@ -135,7 +135,7 @@ class _Teller:
             return self._call(seq)
         if isinstance(fact, ToolResult):
             return self._result(event, fact)
-        if isinstance(fact, EnvironmentChanged):
+        if isinstance(fact, EnvironmentChanged) or seq in self._joins:
             return self._surroundings(seq, parts)
         if isinstance(fact, Compaction):
             message = self._messages.get(seq)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
-from agentsh.context.fold import apply
+from agentsh.context.fold import apply, tell
 from agentsh.context.state import SessionState
 from agentsh.events.base import Text
 from agentsh.events.event import Event
@@ -69,6 +69,7 @@ class Folder:
         to_seq = target(event, self.state.taken_back)
         if to_seq is not None and to_seq in self._kept:
             self._restore(self._kept[to_seq])
+            tell(self.state, event)
 
     def _restore(self, kept: dict[str, Any]) -> None:
         state = self.state

@@ -1,10 +1,12 @@
 """Going back to an earlier moment, and forward again: the log only grows, the files follow what it says."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from agentsh.base.errors import UsageProblem
+from agentsh.base.text import one_line
 from agentsh.context.rewinds import Moments, settle
 from agentsh.context.state import SessionState
 from agentsh.engine.journal import Journal
@@ -128,6 +130,8 @@ class Rewinder:
                     winding = await self._snapshots.plan(steps, to_seq)
             fact = Rewound(to_seq=to_seq, what=what) if undone is None else RewindUndone(rewound=undone)
             more: dict[str, object] = {}
+            if words := told(what, winding, since=what == "conversation" and await self._changed_since(to_seq)):
+                more["told"] = words
             if winding is not None:
                 more["files"] = len(winding.paths)
                 if winding.conflicts:
@@ -141,6 +145,9 @@ class Rewinder:
 
     async def _steps(self) -> list[Step]:
         return (await asyncio.to_thread(self._log.moments)).steps
+
+    async def _changed_since(self, seq: int) -> bool:
+        return any(step.seq > seq for step in await self._steps())
 
     async def _look(self) -> None:
         """Record how the files are now: what a rewind takes away can be brought back from there."""
@@ -156,3 +163,30 @@ class Rewinder:
         facts = [NewFact(snapshot_fact(t), seq) for t in taken]
         facts += [NewFact(Note(text=remark), seq) for remark in self._snapshots.remarks()]
         await self._journal.record_all(facts, durable=True, happened=True)
+
+
+def told(what: What, winding: Winding | None, *, since: bool) -> str | None:
+    """Return what the model is to know of a rewind that it cannot see in the conversation, or None.
+
+    since: files may have changed after the moment that the conversation went back to.
+    """
+    if since:
+        return (
+            "The user took the conversation back to this point and left the files as they are: they may hold changes "
+            "that you do not know of. Read before you edit."
+        )
+    if winding is None:
+        return None
+    if what == "files" and winding.paths:
+        return (
+            f"The user took files back to how they were at another time: {_named(winding.paths)}. What you know of "
+            "them does not hold any more. Read before you edit."
+        )
+    if what == "both" and winding.conflicts:
+        return f"The user has changed these files, so they were not taken back: {_named(winding.conflicts)}."
+    return None
+
+
+def _named(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - MAX_NAMED:,} more" if len(paths) > MAX_NAMED else ""
+    return ", ".join(one_line(path, 200) for path in paths[:MAX_NAMED]) + more

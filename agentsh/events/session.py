@@ -162,6 +162,7 @@ class Rewound(Fact):
 
     Recorded before the first file is touched; a `snapshot_taken` by `rewind` follows where files changed. files: how
     many paths were to change. conflicts: paths that somebody else had changed too, and that were left as they are.
+    told: what the model has to know of it, at the start of the next user message.
     """
 
     type: Literal["rewound"] = "rewound"
@@ -169,18 +170,20 @@ class Rewound(Fact):
     what: Literal["conversation", "files", "both"]
     files: int | None = None
     conflicts: tuple[str, ...] | None = None
+    told: Text | None = None
 
 
 class RewindUndone(Fact):
     """The rewind with seq `rewound` does not hold any more: all is as it was just before that event.
 
-    files, conflicts: see `Rewound`.
+    files, conflicts, told: see `Rewound`.
     """
 
     type: Literal["rewind_undone"] = "rewind_undone"
     rewound: int
     files: int | None = None
     conflicts: tuple[str, ...] | None = None
+    told: Text | None = None
 
 
 class Note(Fact):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from typing import Any
@@ -83,17 +84,32 @@ def test_back_and_forth(shell: Shell, serve: Serve) -> None:
 
 
 def test_files_alone_and_talk_alone(shell: Shell, serve: Serve) -> None:
-    server = two_turns(shell, serve, reply("a"), reply("b"))
+    server = two_turns(shell, serve, reply("a"), reply("b"), reply("c"))
     before = state_of(shell.workspace())
     to = str(turn_seqs(shell)[1] - 1)
     assert shell.inside("rewind", shell.ids[0], "--to", to, "--what", "conversation").code == 0
     assert state_of(shell.workspace()) == before
     shell.run("resume", "--last", "more", "-p")
-    assert users(server.requests[-1]) == ["turn one", "more"]
+    first, told = users(server.requests[-1])
+    assert first == "turn one"
+    assert re.fullmatch(r"<changes>\n.*left the files as they are.*\n</changes>\n\nmore", told, re.DOTALL)
     assert shell.inside("rewind", shell.ids[0], "--to", to, "--what", "files").code == 0
     assert (shell.workspace() / "a.txt").read_text() == "one\n"
     shell.run("resume", "--last", "and more", "-p")
-    assert users(server.requests[-1]) == ["turn one", "more", "and more"]
+    assert users(server.requests[-1])[:2] == [first, told]
+    assert re.search(
+        r"files back to how they were at another time: a\.txt.*\n</changes>\n\nand more",
+        users(server.requests[-1])[2],
+        re.DOTALL,
+    )
+    assert shell.inside("rewind", shell.ids[0], "--undo").code == 0
+    assert state_of(shell.workspace()) == before
+    shell.run("resume", "--last", "last", "-p")
+    assert "at another time: a.txt" in users(server.requests[-1])[3]
+    table = shell.inside("context", shell.ids[0], "--format", "json").text
+    rows = [row for row in json.loads(table)["events"] if row["type"] in ("rewound", "rewind_undone")]
+    assert [row["fate"] for row in rows] == ["kept"] * 3
+    assert shell.inside("verify", shell.ids[0], "--contexts").code == 0
 
 
 def test_m190_conflicts_are_listed_and_the_exit_code_says_so(shell: Shell, serve: Serve) -> None:

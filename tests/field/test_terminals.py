@@ -47,7 +47,7 @@ def test_k170_into_a_file_or_a_pipe_goes_plain_text(
     serve(forever(reply("**Fine**, and 修复.")))
     assert shell.run("new", "before", "-p", "--empty").code == 0
     with open(tmp_path / "out", "wb") as file:
-        argv, env = [COMMAND, *words], shell.env()
+        argv, env = [str(COMMAND), *words], shell.env()
         done = subprocess.run(argv, cwd=shell.cwd, env=env, stdin=subprocess.DEVNULL, stdout=file, check=False)
     assert done.returncode == 0
     out = (tmp_path / "out").read_text()
