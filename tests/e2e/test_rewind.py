@@ -4,9 +4,11 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable
 from typing import Any
 
+from agentsh.stores.blobs import FileBlobs
 from agentsh.testing.server import ScriptedServer, call, reply
 from tests.e2e.harness import Shell, of_type
 from tests.workspace.histories import state_of
@@ -197,3 +199,24 @@ def test_the_events_read_as_json(shell: Shell, serve: Serve) -> None:
     told = json.loads(done.text)
     assert told["conflicts"] == []
     assert set(told["paths"]) == {"a.txt", "c.txt", "d", "d/b.txt", "d/empty", "d/l"}
+
+
+def test_gc_leaves_what_rewinds_and_undos_need(shell: Shell, serve: Serve) -> None:
+    two_turns(shell, serve)
+    now, to = state_of(shell.workspace()), str(turn_seqs(shell)[1] - 1)
+    old_s = time.time() - 90 * 86_400
+    blobs = list((shell.home / "blobs").rglob("*.zst"))
+    for path in blobs:
+        os.utime(path, (old_s, old_s))
+    stray = FileBlobs(shell.home / "blobs").put(b"nobody names this").removeprefix("sha256:")
+    (path,) = (shell.home / "blobs").rglob(f"{stray}.zst")
+    os.utime(path, (old_s, old_s))
+    done = shell.inside("gc")
+    assert done.code == 0, done.err
+    assert not path.exists()
+    assert shell.inside("rewind", shell.ids[0], "--to", to).code == 0
+    assert (shell.workspace() / "a.txt").read_text() == "one\n"
+    assert (shell.workspace() / "d" / "b.txt").read_text() == "two\n"
+    assert shell.inside("gc").code == 0
+    assert shell.inside("rewind", shell.ids[0], "--undo").code == 0
+    assert state_of(shell.workspace()) == now
