@@ -95,7 +95,7 @@ class Journal:
         causes = [f.cause if f.within is None else first + f.within for f in facts]
         drafts = [encode(f.fact, ts=ts, cause=cause) for f, cause in zip(facts, causes, strict=True)]
         drafts = [draft._replace(payload=self.secrets.payload(draft.payload)) for draft in drafts]
-        events = [decode(record) for record in await self._log.append(drafts)]
+        events = [decode(record) for record in await self._log.append(drafts, awaited=durable)]
         try:
             if durable:
                 await self._log.wait_durable(events[-1].seq)

@@ -9,7 +9,7 @@ U+0000-001F, 007F-009F, 061C, 200B-200F, 2028-202E, 2060-2069, FEFF and lone sur
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from agentsh.log.record import FORMAT, Draft, Header, Record
@@ -53,25 +53,52 @@ def with_crc(body: str, salt: int) -> bytes:
     return raw + b',"crc":"%08x"}\n' % crc32(raw, salt)
 
 
-def encode_event(draft: Draft, *, seq: int, dur: int, salt: int, payload: str | None = None) -> bytes:
-    """Return the line for `draft`, LF included. payload: its payload as JSON, where that is known already."""
+def encode_event(draft: Draft, *, seq: int, dur: int, salt: int) -> bytes:
+    """Return the line for `draft`, LF included."""
     cause = "" if draft.cause is None else f',"cause":{draft.cause}'
-    payload = dump_json(dict(draft.payload)) if payload is None else payload
+    payload = dump_json(dict(draft.payload))
     return with_crc(
         f'{{"seq":{seq},"ts":"{draft.ts}","type":{dump_json(draft.type)},"dur":{dur}{cause},"payload":{payload}', salt
     )
 
 
-def read_back(draft: Draft, payload: str, line: bytes, *, seq: int, dur: int, salt: int) -> Record:
-    """Return what any reader makes of a line that was just encoded. payload: as it stands in the line.
+class Ready(NamedTuple):
+    """A draft whose line lacks only what the writer adds: everything that takes long, done before its turn comes.
+
+    head, tail: what stands in the line before `dur` and behind it. type, payload: as any reader will read them.
+    """
+
+    draft: Draft
+    head: str
+    tail: str
+    type: str
+    payload: Mapping[str, Any]
+
+
+def make_ready(draft: Draft, payload: str) -> Ready:
+    """Return a draft made ready. payload: as JSON.
 
     Raises:
-        BadLine: it is no record: a time or a cause that would not be what it should.
+        BadLine: no reader would take it for a record: a time or a cause that is not what it should be.
     """
     ts, kind, cause = draft.ts, draft.type, draft.cause
-    if not (_is_plain(ts) and _is_plain(kind) and (cause is None or _is_int(cause))):
-        return decode_event(line, salt)
-    return Record(seq, ts, kind, dur, cause, _raw_decode(payload)[0], line)
+    if not (_is_plain(ts) and (cause is None or _is_int(cause))):
+        raise BadLine(f"a {kind[:80]} with a time or a cause that is none")
+    if _is_plain(kind):
+        shown = f'"{kind}"'
+    else:
+        shown = dump_json(kind)
+        kind = _raw_decode(shown)[0]
+    caused = "" if cause is None else f',"cause":{cause}'
+    value = _raw_decode(payload)[0]
+    return Ready(draft, f'"ts":"{ts}","type":{shown}', f'{caused},"payload":{payload}', kind, value)
+
+
+def encode_ready(ready: Ready, *, seq: int, dur: int, salt: int) -> Record:
+    """Return the record of a draft that is ready, with its line: what any reader makes of that."""
+    draft, head, tail, kind, payload = ready
+    line = with_crc(f'{{"seq":{seq},{head},"dur":{dur}{tail}', salt)
+    return Record(seq, draft.ts, kind, dur, draft.cause, payload, line)
 
 
 def _is_plain(text: str) -> bool:

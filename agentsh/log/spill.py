@@ -5,7 +5,7 @@ from typing import Any
 
 from agentsh.base.errors import LogWriteFailed
 from agentsh.base.text import head_bytes, tail_bytes
-from agentsh.log.frame import dump_json
+from agentsh.log.frame import Ready, dump_json, make_ready
 from agentsh.log.record import Draft
 from agentsh.log.store import BlobStore
 
@@ -32,11 +32,11 @@ def spill(draft: Draft, blobs: BlobStore) -> Draft:
     Raises:
         LogWriteFailed: a blob could not be written, or no strings are left to move and it is still too long.
     """
-    return fitted(draft, blobs)[0]
+    return fitted(draft, blobs).draft
 
 
-def fitted(draft: Draft, blobs: BlobStore) -> tuple[Draft, str]:
-    """Return what `spill` does, and its payload as JSON, which was needed to tell.
+def fitted(draft: Draft, blobs: BlobStore) -> Ready:
+    """Return what `spill` does, made ready.
 
     Raises:
         LogWriteFailed: as `spill`.
@@ -47,15 +47,18 @@ def fitted(draft: Draft, blobs: BlobStore) -> tuple[Draft, str]:
     for smallest, end_bytes in ((SMALLEST_BYTES, END_BYTES), (SMALLEST_BARE_BYTES, 0)):
         payload = _spilled(draft.payload, blobs, smallest, end_bytes)
         if payload is not None:
-            return draft._replace(payload=payload), dump_json(dict(payload))
+            return make_ready(draft._replace(payload=payload), dump_json(dict(payload)))
     raise LogWriteFailed(f"a {draft.type} of {_size(draft.payload):,} bytes has too many parts for a line of the log")
 
 
-def as_it_is(draft: Draft) -> tuple[Draft, str] | None:
-    """Return a draft and its payload as JSON where a line takes it as it is, else None."""
+def as_it_is(draft: Draft) -> Ready | None:
+    """Return a draft made ready where a line takes it as it is, else None."""
+    for value in draft.payload.values():
+        if type(value) is str and len(value) > MAX_LINE_BYTES:
+            return None  # told without a look at each character
     text = dump_json(dict(draft.payload))
     size = len(text) if text.isascii() else len(text.encode())
-    return (draft, text) if size <= MAX_LINE_BYTES - ENVELOPE_BYTES else None
+    return make_ready(draft, text) if size <= MAX_LINE_BYTES - ENVELOPE_BYTES else None
 
 
 def _spilled(payload: Any, blobs: BlobStore, smallest: int, end_bytes: int) -> Any | None:

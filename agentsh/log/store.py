@@ -103,10 +103,11 @@ class OpenLog(Protocol):
         """Highest seq known to survive a power cut, as far as `capabilities.durable` promises."""
         ...
 
-    async def append(self, drafts: Sequence[Draft]) -> list[Record]:
+    async def append(self, drafts: Sequence[Draft], *, awaited: bool = False) -> list[Record]:
         """Append all or none and return the records as any reader would now read them.
 
-        On return they survive the death of this process; `wait_durable` is for power cuts.
+        On return they survive the death of this process; `wait_durable` is for power cuts. awaited: the caller is
+        about to wait for that, so that the sync may begin at once; whether it failed is told by `wait_durable`.
         Strings that would make a line longer than 25,000 bytes come back as blob references.
         Not to be cancelled half-way: the caller shields it.
 

@@ -1,9 +1,12 @@
 """Group sync: one thread that makes batches of written lines durable while the next batch collects."""
 
-import threading
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
 
 from agentsh.base.errors import LogWriteFailed
 
@@ -11,6 +14,9 @@ MAX_BATCH_EVENTS = 100
 MAX_BATCH_BYTES = 1 << 20
 MAX_BATCH_AGE_S = 0.1
 """A batch closes at the first of these, or at once when somebody waits. Source: DESIGN section 4, measured."""
+
+Told = Callable[[LogWriteFailed | None], None]
+"""Called once, from any thread: with None when it is durable, else with why it never will be."""
 
 
 class GroupSync:
@@ -24,17 +30,19 @@ class GroupSync:
     def __init__(self, flush: Callable[[], int], durable_seq: int, written_seq: int, session: str) -> None:
         self._flush = flush
         self._session = session
-        self._state = threading.Condition()
+        self._state = Lock()
+        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._looks_at = 0.0
         self._durable = durable_seq
         self._written = written_seq
         self._wanted = 0
         self._events = 0
         self._bytes = 0
         self._since: float | None = None
-        self._waiters: list[tuple[int, Future[None]]] = []
+        self._waiters: list[tuple[int, Told]] = []
         self._failed: LogWriteFailed | None = None
         self._stopping = False
-        self._thread: threading.Thread | None = None
+        self._thread: Thread | None = None
 
     @property
     def durable_seq(self) -> int:
@@ -54,27 +62,39 @@ class GroupSync:
             self._bytes += size
             if self._since is None:
                 self._since = time.monotonic()
-                self._start()
-                self._state.notify()
-            elif self._events >= MAX_BATCH_EVENTS or self._bytes >= MAX_BATCH_BYTES:
-                self._state.notify()
+            if self._events >= MAX_BATCH_EVENTS or self._bytes >= MAX_BATCH_BYTES:
+                self._look_by(0.0)
+            else:
+                self._look_by(self._since + MAX_BATCH_AGE_S)
+
+    def when_durable(self, seq: int, tell: Told) -> None:
+        """Have `tell` called once all up to `seq` is durable, or never will be: here, or on the sync's thread."""
+        with self._state:
+            failure = None
+            if seq > self._durable:
+                if self._failed is not None:
+                    failure = _again(self._failed)
+                elif seq > self._written or self._stopping:
+                    failure = LogWriteFailed(f"event {seq} of {self._session} was never written")
+                else:
+                    self._waiters.append((seq, tell))
+                    self._wanted = max(self._wanted, seq)
+                    self._look_by(0.0)
+                    return
+        tell(failure)
 
     def wait(self, seq: int) -> "Future[None]":
         """Return what is done once all up to `seq` is durable; it cannot be cancelled."""
         future: Future[None] = Future()
         future.set_running_or_notify_cancel()
-        with self._state:
-            if seq <= self._durable:
+
+        def tell(failure: LogWriteFailed | None) -> None:
+            if failure is None:
                 future.set_result(None)
-            elif self._failed is not None:
-                future.set_exception(_again(self._failed))
-            elif seq > self._written or self._stopping:
-                future.set_exception(LogWriteFailed(f"event {seq} of {self._session} was never written"))
             else:
-                self._waiters.append((seq, future))
-                self._wanted = max(self._wanted, seq)
-                self._start()
-                self._state.notify()
+                future.set_exception(failure)
+
+        self.when_durable(seq, tell)
         return future
 
     def now(self, seq: int) -> None:
@@ -87,6 +107,8 @@ class GroupSync:
         """
         with self._state:
             self._written = max(self._written, seq)
+            self._events = self._bytes = 0
+            self._since = None
             if self._failed is not None:
                 raise _again(self._failed)
         try:
@@ -107,17 +129,24 @@ class GroupSync:
                 self._wanted = self._written
                 self._start()
             self._stopping = True
-            self._state.notify()
             thread = self._thread
         if thread is not None:
+            self._wake.put(None)
             thread.join()
         if self._failed is not None:
             raise _again(self._failed)
 
+    def _look_by(self, moment: float) -> None:
+        """See to it that the thread looks by that moment; to be woken costs more than a write, so only if need be."""
+        self._start()
+        if self._looks_at > moment:
+            self._looks_at = 0.0
+            self._wake.put(None)
+
     def _start(self) -> None:
         if self._thread is None:
             # A daemon, so that a log that nobody closed does not keep the process; the kernel has its lines.
-            self._thread = threading.Thread(target=self._run, name=f"sync {self._session}", daemon=True)
+            self._thread = Thread(target=self._run, name=f"sync {self._session}", daemon=True)
             self._thread.start()
 
     def _run(self) -> None:
@@ -131,40 +160,53 @@ class GroupSync:
 
     def _due(self) -> bool:
         """Wait for a batch to close; False at the end."""
-        with self._state:
-            while True:
+        lingers = True  # once, for as long as a batch: whoever begins one within that need not wake us
+        while True:
+            with self._state:
                 if self._failed is not None:
                     return False
-                if self._wanted > self._durable:
-                    break
+                closes_at, moment = self._closes_at(), time.monotonic()
+                if closes_at <= moment:
+                    self._events = self._bytes = 0
+                    self._since = None
+                    self._looks_at = 0.0
+                    return True
                 if self._stopping:
                     return False
-                if self._since is None:
-                    self._state.wait()
-                    continue
-                left = self._since + MAX_BATCH_AGE_S - time.monotonic()
-                if left <= 0 or self._events >= MAX_BATCH_EVENTS or self._bytes >= MAX_BATCH_BYTES:
-                    break
-                self._state.wait(left)
-            self._events = self._bytes = 0
-            self._since = None
-            return True
+                if closes_at == math.inf and lingers:
+                    closes_at, lingers = moment + MAX_BATCH_AGE_S, False
+                self._looks_at = closes_at
+            with suppress(Empty):
+                self._wake.get(timeout=None if closes_at == math.inf else closes_at - moment)
+
+    def _closes_at(self) -> float:
+        """Return the moment at which the batch closes; infinity where there is none."""
+        if self._wanted > self._durable:
+            return 0.0
+        if self._since is None:
+            return math.inf
+        if self._events >= MAX_BATCH_EVENTS or self._bytes >= MAX_BATCH_BYTES:
+            return 0.0
+        return self._since + MAX_BATCH_AGE_S
 
     def _tell(self, durable: int) -> None:
         with self._state:
             self._durable = max(self._durable, durable)
-            ready = [future for seq, future in self._waiters if seq <= self._durable]
+            if not self._waiters:
+                return
+            ready = [tell for seq, tell in self._waiters if seq <= self._durable]
             self._waiters = [w for w in self._waiters if w[0] > self._durable]
-        for future in ready:
-            future.set_result(None)
+        for tell in ready:
+            tell(None)
 
     def _fail(self, error: LogWriteFailed) -> None:
         with self._state:
             self._failed = self._failed or error
             waiters, self._waiters = self._waiters, []
-            self._state.notify()
-        for _, future in waiters:
-            future.set_exception(_again(error))
+            if self._thread is not None:
+                self._wake.put(None)
+        for _, tell in waiters:
+            tell(_again(error))
 
 
 def _again(error: LogWriteFailed) -> LogWriteFailed:

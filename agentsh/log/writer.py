@@ -5,14 +5,13 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from typing import Literal
 
 from agentsh.base.errors import LogWriteFailed, SessionHeld
 from agentsh.log.chain import Anchor
 from agentsh.log.files import READ, FileSystem
-from agentsh.log.frame import encode_event, read_back
+from agentsh.log.frame import Ready, encode_ready
 from agentsh.log.record import Draft, Record
 from agentsh.log.recover import OpenSegment
 from agentsh.log.reserve import NO_ROOM, RESERVE_BYTES, Reserve
@@ -21,7 +20,7 @@ from agentsh.log.scan import entry_of
 from agentsh.log.segment import OPEN_NAME, close_segment, name_rescue, new_header, write_rescue
 from agentsh.log.spill import MAX_LINE_BYTES, as_it_is, fitted
 from agentsh.log.store import BlobStore
-from agentsh.log.sync import GroupSync
+from agentsh.log.sync import GroupSync, Told
 
 Durability = Literal["ack", "always", "none"]
 """ack: durable when somebody waits, else within 100 ms. always: before append returns. none: never (for tests)."""
@@ -77,8 +76,12 @@ class Appender:
         """Bytes in the open segment."""
         return self._size
 
-    def append(self, drafts: Sequence[Draft]) -> list[Record]:
-        """Append all or none, with one write.
+    def append(
+        self, drafts: Sequence[Draft], ready: Sequence[Ready | None] | None = None, *, awaited: bool = False
+    ) -> list[Record]:
+        """Append all or none, with one write. ready: what `as_it_is` made of each, where the caller has it already.
+
+        awaited: sync them here and now; where that fails, `when_durable` tells.
 
         Raises:
             LogWriteFailed: nothing was appended: no room, a broken disk, a line beyond its limit. With `always`
@@ -88,38 +91,40 @@ class Appender:
         """
         if not drafts:
             return []
-        lines = [as_it_is(draft) for draft in drafts]
-        if None not in lines:
-            records = self._append([line for line in lines if line is not None])
-        else:
-            with self._blobs.writing():
-                records = self._append([fitted(draft, self._blobs) for draft in drafts])
-        if self._durability == "always":
-            self._sync.now(records[-1].seq)
-        elif self._keep:
-            self._sync.wrote(records[-1].seq, len(records), sum([len(record.raw) for record in records]))
-        return records
+        ready = [as_it_is(draft) for draft in drafts] if ready is None else ready
+        whole = [line for line in ready if line is not None]
+        if len(whole) == len(drafts):
+            return self._append(whole, awaited)
+        with self._blobs.writing():
+            return self._append([fitted(draft, self._blobs) for draft in drafts], awaited)
 
-    def _append(self, lines: Sequence[tuple[Draft, str]]) -> list[Record]:
+    def _append(self, ready: Sequence[Ready], awaited: bool) -> list[Record]:
         if self._cut_unsynced and self._keep:
             self._sync_the_cut()
         with self._io:
             self._check()
-            records = self._encode(lines)
-            self._write(b"".join([record.raw for record in records]))
-            self._reserve.keep_ahead(self._segment.fd, self._size)
-            self._last_seq = records[-1].seq
+            records = self._encode(ready)
+            raw = [record.raw for record in records]
+            data = b"".join(raw)
+            self._write(data)
+            last = self._last_seq = records[-1].seq
             if self._keep:
-                self._unsynced.extend([(record.seq, record.raw) for record in records])
+                self._unsynced.extend(zip(range(records[0].seq, last + 1), raw, strict=True))
+        if self._durability == "always":
+            self._sync.now(last)
+        elif self._keep and awaited:
+            with suppress(LogWriteFailed):
+                self._sync.now(last)
+        elif self._keep:
+            self._sync.wrote(last, len(raw), len(data))
         return records
 
-    def wait_durable(self, seq: int) -> "Future[None]":
-        """Return what is done once all up to `seq` is durable, at once with durability `none`."""
-        if not self._keep:
-            done: Future[None] = Future()
-            done.set_result(None)
-            return done
-        return self._sync.wait(seq)
+    def when_durable(self, seq: int, tell: Told) -> None:
+        """Have `tell` called once all up to `seq` is durable, or never will be; at once with durability `none`."""
+        if self._keep and seq > self._sync.durable_seq:
+            self._sync.when_durable(seq, tell)
+        else:
+            tell(None)
 
     def free(self) -> int | None:
         """Return the bytes that the disk of the log has left for us, or None where it does not say."""
@@ -219,14 +224,13 @@ class Appender:
         if self._segment.fd < 0:
             raise LogWriteFailed(f"the log of {self._session} is closed")
 
-    def _encode(self, drafts: Sequence[tuple[Draft, str]]) -> list[Record]:
-        """Return the records, read back from their own lines: what cannot be read is not written."""
+    def _encode(self, ready: Sequence[Ready]) -> list[Record]:
         records, dur, salt = [], self._sync.durable_seq, self._segment.salt
-        for seq, (draft, payload) in enumerate(drafts, self._last_seq + 1):
-            line = encode_event(draft, seq=seq, dur=dur, salt=salt, payload=payload)
-            if len(line) > MAX_LINE_BYTES:
-                raise LogWriteFailed(f"a {draft.type[:80]} of {len(line):,} bytes is longer than a line may be")
-            records.append(read_back(draft, payload, line, seq=seq, dur=dur, salt=salt))
+        for seq, line in enumerate(ready, self._last_seq + 1):
+            record = encode_ready(line, seq=seq, dur=dur, salt=salt)
+            if len(record.raw) > MAX_LINE_BYTES:
+                raise LogWriteFailed(f"a {line.type[:80]} of {len(record.raw):,} bytes is longer than a line may be")
+            records.append(record)
         return records
 
     def _write(self, data: bytes) -> None:
@@ -235,7 +239,7 @@ class Appender:
             if self._torn:
                 files.truncate(fd, self._size)
                 self._torn = False
-            if files.fstat(fd).size != self._size:
+            if files.size(fd) != self._size:
                 self._refusal = self._somebody_else
                 raise self._somebody_else()
             taken = files.write(fd, data)
@@ -245,6 +249,7 @@ class Appender:
             self._cut_back()
             raise self._failed(error, "cannot save to the log") from error
         self._size += taken
+        self._reserve.keep_ahead(fd, self._size)
 
     def _cut_back(self) -> None:
         """Leave nothing half-written; where even that fails, the next append begins with it."""

@@ -33,11 +33,12 @@ from agentsh.log.seal import MIN_BYTES
 from agentsh.log.sealer import Sealer
 from agentsh.log.segment import OPEN_NAME, begin_segment, discard, new_header
 from agentsh.log.skipped import skipped_damages
+from agentsh.log.spill import as_it_is
 from agentsh.log.store import BlobStore, Capabilities, Damage, Folded, Holder, Opened, OpenLog, Recovery
 from agentsh.log.writer import Appender, Durability
 from agentsh.stores.forking import forked
 from agentsh.stores.walking import back, unreadable, until_the_end
-from agentsh.stores.worker import Worker, outcome
+from agentsh.stores.worker import Worker, outcome, told
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
@@ -312,13 +313,16 @@ class _JsonlLog:
     def durable_seq(self) -> int:
         return self._appender.durable_seq
 
-    async def append(self, drafts: Sequence[Draft]) -> list[Record]:
+    async def append(self, drafts: Sequence[Draft], *, awaited: bool = False) -> list[Record]:
         if self._parts is None:
             raise LogWriteFailed(f"the log of {self.session} is closed")
-        return await self._worker.run(lambda: self._appender.append(drafts))
+        # JSON is made of them here: it would keep the interpreter to itself on the worker as well.
+        ready = [as_it_is(draft) for draft in drafts]
+        return await self._worker.run(lambda: self._appender.append(drafts, ready, awaited=awaited))
 
     async def wait_durable(self, seq: int) -> None:
-        await outcome(self._appender.wait_durable(seq))
+        if seq > self._appender.durable_seq:
+            await told(lambda tell: self._appender.when_durable(seq, tell))
 
     def checkpoint(self, state: bytes, *, reducer: str, keep: int) -> Awaitable[str | None]:
         place = self._worker.submit(self._appender.anchor)  # before whatever is appended next

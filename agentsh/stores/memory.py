@@ -66,7 +66,7 @@ class _MemoryLog:
     def durable_seq(self) -> int:
         return self.last_seq
 
-    async def append(self, drafts: Sequence[Draft]) -> list[Record]:
+    async def append(self, drafts: Sequence[Draft], *, awaited: bool = False) -> list[Record]:
         await asyncio.sleep(0)  # as any other store would, so that tests see what can come between
         if self._kept.lease is not self:
             raise LogWriteFailed(f"the log of {self.session} is closed")

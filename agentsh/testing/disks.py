@@ -142,18 +142,22 @@ class SimDisk:
 
     # What becomes of it.
 
-    def after_cut(self, dice: Random) -> "SimDisk":
-        """Return the disk that the next boot finds. This one stays as it is."""
+    def after_cut(self, dice: Random | None) -> "SimDisk":
+        """Return the disk that the next boot finds. This one stays as it is.
+
+        dice: decide what survives of what nobody synced. None: nothing does.
+        """
         disk = SimDisk()
         alive: dict[int, bool] = {}
         inodes = list(self._all())
         for inode in inodes:
-            for move, survives in zip(inode.moves, _names_that_survive(len(inode.moves), dice), strict=True):
-                alive[id(move)] = survives
+            count = len(inode.moves)
+            surviving = [False] * count if dice is None else _names_that_survive(count, dice)
+            alive.update((id(move), survives) for move, survives in zip(inode.moves, surviving, strict=True))
         copies: dict[int, _Inode] = {}
         for inode in inodes:
             copy = copies[inode.number] = disk._inode(is_dir=inode.is_dir) if inode is not self._root else disk._root
-            copy.base = survivors(inode.base, inode.writes, dice)
+            copy.base = inode.base if dice is None else survivors(inode.base, inode.writes, dice)
             copy.data[:] = copy.base
         for inode in inodes:
             names = dict(inode.base_names)
@@ -289,6 +293,10 @@ class SimDisk:
             if move.needs is None or move.needs.synced:
                 move.apply(inode.base_names)
         inode.moves = [move for move in inode.moves if move.needs is not None and not move.needs.synced]
+
+    def size(self, fd: int) -> int:
+        """Return the length of an open file."""
+        return len(self._fds[fd].inode.data)
 
     def fstat(self, fd: int) -> Stat:
         """Describe an open file."""

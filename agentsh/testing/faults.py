@@ -34,11 +34,11 @@ class FailingLog:
         """Highest durable seq."""
         return self._log.durable_seq
 
-    async def append(self, drafts: Sequence[Draft]) -> list[Record]:
+    async def append(self, drafts: Sequence[Draft], *, awaited: bool = False) -> list[Record]:
         """Append, or fail as a full disk would."""
         if self.full(drafts):
             raise LogWriteFailed("no space left on the device")
-        return await self._log.append(drafts)
+        return await self._log.append(drafts, awaited=awaited)
 
     async def wait_durable(self, seq: int) -> None:
         """Wait."""

@@ -86,6 +86,7 @@ class Run:
         self.texts = 0
         self.rot_at = self.dice.randrange(1, options.lives) if self.dice.random() < options.rot else 0
         self.power_cut = False
+        self.cut_dice: Random | None = self.dice
         self.calm = True
         self.cut_since_check: set[str] = set()
         self.untouched_since_cut: set[str] = set()
@@ -158,7 +159,7 @@ class Run:
 
     def stop(self, power_cut: bool) -> None:
         if power_cut:
-            self.disk = self.disk.after_cut(self.dice)
+            self.disk = self.disk.after_cut(self.cut_dice)
             self.figures.cuts += 1
             self.cut_since_check, self.untouched_since_cut = set(NAMES), set(NAMES)
         else:
@@ -225,7 +226,7 @@ class Run:
         what = self.dice.choices(kinds, odds)[0]
         try:
             if what == "append":
-                self._append(ledger, log)
+                self._append(ledger, log, awaited=self.dice.random() < 0.2)
             elif what == "wait":
                 seq = log.last_seq if self.dice.random() < 0.7 else self.dice.randint(0, log.last_seq)
                 now(log.wait_durable(seq))
@@ -251,10 +252,10 @@ class Run:
                 ledger.said_durable(log.durable_seq)
         return True
 
-    def _append(self, ledger: Ledger, log: OpenLog) -> None:
+    def _append(self, ledger: Ledger, log: OpenLog, *, awaited: bool = False) -> None:
         drafts = [draft(self._text(ledger)) for _ in range(self.dice.choice((1, 1, 2, 5, 20)))]
         ledger.trying(drafts)
-        ledger.told_of(now(log.append(drafts)))
+        ledger.told_of(now(log.append(drafts, awaited=awaited)))
 
     def _text(self, ledger: Ledger) -> str:
         """Return a text of its own, of any size; those for blobs come again, as the same tool output does."""

@@ -16,7 +16,7 @@ from agentsh.log.files import READ
 from agentsh.log.seal import seal_closed
 from agentsh.log.sealer import Sealer
 from agentsh.log.segment import NEW_NAME, OPEN_NAME, SEALED
-from agentsh.log.sync import GroupSync
+from agentsh.log.sync import GroupSync, Told
 from agentsh.stores.worker import Worker
 from agentsh.testing.disks import SimDisk
 
@@ -144,10 +144,9 @@ class SteppedSync(GroupSync):
     def _start(self) -> None:
         return
 
-    def wait(self, seq: int) -> Any:
-        future = super().wait(seq)
+    def when_durable(self, seq: int, tell: Told) -> None:
+        super().when_durable(seq, tell)
         self._work()
-        return future
 
     def tick(self) -> None:
         """Do what the thread does when a batch is old enough."""
@@ -206,6 +205,13 @@ async def _outcome(future: Any) -> Any:
     return future.result(timeout=0)
 
 
+async def _told(ask: Callable[[Told], None]) -> None:
+    found: list[LogWriteFailed | None] = []
+    ask(found.append)
+    if (error := found[0]) is not None:
+        raise error
+
+
 class _Dice:
     """Random hex digits that come again."""
 
@@ -226,6 +232,7 @@ def one_thread(seed: int) -> Iterator[None]:
         patch("agentsh.stores.jsonl.Sealer", InlineSealer),
         patch("agentsh.log.sealer.seal_closed", partial(seal_closed, frame_bytes=SMALL_FRAME)),
         patch("agentsh.stores.jsonl.outcome", _outcome),
+        patch("agentsh.stores.jsonl.told", _told),
         patch("agentsh.log.segment.secrets", dice),
         patch("agentsh.stores.blobs.secrets", dice),
         patch.object(lease, "PATIENCE_S", 0.0),

@@ -32,6 +32,18 @@ def test_what_is_synced_stays_and_what_is_not_comes_in_every_shape() -> None:
     assert {tree["/d/f"] for tree in after_cuts(disk)} == {b"a" * 600 + b"b" * 2_000}
 
 
+def test_at_its_worst_a_cut_takes_all_that_nobody_synced() -> None:
+    disk, fd = disk_with(b"a")
+    disk.write(fd, b"b")
+    disk.open("/d/g", CREATE)
+    disk.rename("/d/f", "/d/h")
+    assert disk.after_cut(None).tree() == {"/d/f": b"a"}
+    disk.sync(fd)
+    assert disk.after_cut(None).tree() == {"/d/f": b"ab"}
+    disk.sync_dir("/d")
+    assert disk.after_cut(None).tree() == {"/d/g": b"", "/d/h": b"ab"}
+
+
 def test_writes_during_a_sync_are_not_durable() -> None:
     disk, fd = disk_with(b"a")
     disk.write(fd, b"b")

@@ -98,6 +98,9 @@ class MemFiles:
         assert self._find(path).is_dir
         self.synced.append(path)
 
+    def size(self, fd: int) -> int:
+        return len(self.fds[fd][0].data)
+
     def fstat(self, fd: int) -> Stat:
         return _stat(self.fds[fd][0])
 
