@@ -12,6 +12,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -23,11 +24,14 @@ from verify import burnt, make
 from agentsh.app.catalog import Filter, rows
 from agentsh.app.paths import Home, Homes
 from agentsh.base.ids import CROCKFORD
+from agentsh.log.archive import NAME as ARCHIVE
+from agentsh.log.archive import archive
 from agentsh.log.files import RealFiles
 from agentsh.log.frame import encode_event, encode_header
 from agentsh.log.recover import OpenSegment
 from agentsh.log.seal import seal_closed
 from agentsh.log.segment import SEALED, begin_segment, closed_name, new_header
+from agentsh.log.spill import as_it_is
 from agentsh.log.store import OpenLog
 from agentsh.log.writer import Appender
 from agentsh.stores.blobs import FileBlobs
@@ -48,8 +52,12 @@ def typical(count: int) -> list[bytes]:
     return [json.dumps(next(drafts).payload).encode() for _ in range(count)]
 
 
-def durable_append(place: Path, rounds: int) -> Row:
-    """One event appended and synced on the writer's thread, against write(2) and fdatasync of the same bytes."""
+def durable_append(place: Path, rounds: int) -> list[Row]:
+    """One event appended and synced, against write(2) and fdatasync of the same bytes, on one thread.
+
+    The first row is what the writer's thread does: number, checksum, fence, write, sync. The second begins with the
+    draft, whose JSON the store makes before that, on its caller's thread. No event loop is part of either.
+    """
     place.mkdir()
     header = new_header(SESSION, ordinal=0, first_seq=1, by="bench")
     segment = OpenSegment(begin_segment(FILES, str(place), header), len(header.raw), header.salt, 0, 1)
@@ -59,25 +67,43 @@ def durable_append(place: Path, rounds: int) -> Row:
     )  # fmt: skip
     drafts = Writer().drafts()
     fd = os.open(place / "rival", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    ratios = []
+    raw = appender.append([next(drafts)])[0].raw
+    found: list[tuple[float, float, float]] = []
     for _ in range(rounds):
-        for _ in range(20):
-            draft = next(drafts)
+        for n in range(40):
+            draft, theirs = next(drafts), 0.0
+            if n % 2:  # the first of two syncs has the longer way; the last record is as long as any other
+                theirs = raw_append(fd, raw)
             start = time.perf_counter()
-            (record,) = appender.append([draft])
-            ours = time.perf_counter() - start
-            start = time.perf_counter()
-            os.write(fd, record.raw)
-            os.fdatasync(fd)
-            ratios.append(ours / (time.perf_counter() - start))
+            ready = [as_it_is(draft)]
+            middle = time.perf_counter()
+            (record,) = appender.append([draft], ready)
+            end = time.perf_counter()
+            raw = record.raw
+            found.append((end - middle, end - start, theirs or raw_append(fd, raw)))
         time.sleep(PAUSE_S)
     appender.close()
     os.close(fd)
-    return Row("append and sync one event", "write + fdatasync of its bytes", statistics.median(ratios), 1.15, True)
+    thread, whole = (statistics.median(times[n] / times[2] for times in found) for n in (0, 1))
+    sync_us = 1e6 * statistics.median(times[2] for times in found)
+    rival = "write + fdatasync of its bytes"
+    return [
+        Row("append and sync one event", rival, thread, 1.15, True, note=f"on the writer's thread; {sync_us:.0f} µs"),
+        Row("the same, with making its JSON", rival, whole, None, True),
+    ]
+
+
+def raw_append(fd: int, data: bytes) -> float:
+    """Return the seconds of a write and a sync."""
+    start = time.perf_counter()
+    os.write(fd, data)
+    os.fdatasync(fd)
+    return time.perf_counter() - start
 
 
 def turn(place: Path, rounds: int) -> Row:
-    """Five events with two points at which all must be durable, through the store; the rival commits each."""
+    """Five events with two points at which all must be durable, through the store and awaited, as the engine's
+    journal does; the rival commits each, on the thread that asks and without an event loop."""
     import sqlite3
 
     place.mkdir()
@@ -88,26 +114,30 @@ def turn(place: Path, rounds: int) -> Row:
     db.execute("CREATE TABLE events (seq INTEGER PRIMARY KEY, data BLOB)")
     drafts, texts = Writer().drafts(), iter(typical(20 * rounds * 5))
 
-    async def ours(log: OpenLog) -> None:
+    async def ours(log: OpenLog) -> float:
+        start = time.perf_counter()
         for count in (3, 2):
-            for _ in range(count):
-                await log.append([next(drafts)])
+            for n in range(count):
+                await log.append([next(drafts)], awaited=n == count - 1)
             await log.wait_durable(log.last_seq)
+        return time.perf_counter() - start
 
-    def theirs() -> None:
+    def theirs() -> float:
+        start = time.perf_counter()
         for _ in range(5):
             db.execute("INSERT INTO events (data) VALUES (?)", (next(texts),))
+        return time.perf_counter() - start
 
     async def measured() -> list[float]:
         log = await store.create("20261129-aaaaaa", by="bench")
         ratios = []
         for _ in range(rounds):
-            for _ in range(15):
-                start = time.perf_counter()
-                await ours(log)
-                middle = time.perf_counter()
-                theirs()
-                ratios.append((time.perf_counter() - middle) / (middle - start))
+            for n in range(16):
+                if n % 2:
+                    rival, own = theirs(), await ours(log)
+                else:
+                    own, rival = await ours(log), theirs()
+                ratios.append(rival / own)
             await asyncio.sleep(PAUSE_S)
         await log.close()
         return ratios
@@ -115,6 +145,27 @@ def turn(place: Path, rounds: int) -> Row:
     ratio = statistics.median(asyncio.run(measured()))
     db.close()
     return Row("five events, two sync points", "five SQLite WAL FULL commits, speed", ratio, 1.3, False)
+
+
+def resuming(place: Path, rounds: int, events: int, more: int) -> list[Row]:
+    """Whole processes that open a long session to a context that is ready, against one that parses all its lines."""
+    import resume
+
+    place.mkdir()
+    home, plain = resume.prepare(place, events, more)
+    ours, longer, _, parse = zip(*resume.measure(home, plain, rounds), strict=True)
+
+    def ratio(a: Sequence[resume.Run], b: Sequence[resume.Run]) -> float:
+        return statistics.median(x.seconds / y.seconds for x, y in zip(a, b, strict=True))
+
+    rows = [
+        Row(f"`resume` of {events:,} events", "parsing them with pydantic, processes", ratio(ours, parse), 0.1, True),
+        Row(f"`resume` of {more:,} events", f"of {events:,}", ratio(longer, ours), 1.5, True),
+    ]
+    for count, runs in ((events, ours), (more, longer)):
+        peak = max(run.peak_kib for run in runs) / 1024
+        rows.append(Row(f"memory of `resume`, {count:,} events", "its peak", peak, 120, True, " MiB"))
+    return rows
 
 
 def verification(place: Path, rounds: int, megabytes: int) -> list[Row]:
@@ -149,14 +200,18 @@ def sealing(place: Path, rounds: int, mib: int) -> list[Row]:
     seal_closed(FILES, str(directory), SESSION, below=1)
     packed = (directory / (name + SEALED)).read_bytes()
     speed = len(raw) / 1e6 / min(timed(lambda: pack(raw)) for _ in range(rounds))
-    whole = len(raw) / 1e6 / min(timed(lambda: sealed_again(directory, name, raw)) for _ in range(rounds))
+    whole = len(raw) / 1e6 / min(sealed_again(directory, name, raw) for _ in range(rounds))
     dice = random.Random(2)
     _, _, old = pair(lambda: one_event(directory, dice.randint(1, last)), lambda: unpack(packed), rounds * 3)
+    archived = archive(FILES, str(directory), SESSION, {})
+    size = (directory / ARCHIVE).stat().st_size
     return [
         Row("sealed segment, saved", "the plain one", 100 - 100 * len(packed) / len(raw), 70, False, " %"),
-        Row("sealed segment, packing", "per second", speed, 200, False, " MB", f"{whole:.0f} MB from end to end"),
+        Row("sealed segment, packing", "per second, one processor", speed, 200, False, " MB"),
+        Row("sealed segment, from end to end", "per second", whole, 200, False, " MB", "checked, packed, read back"),
         Row("sealed segment, size", "gzip -9", len(packed) / gzip9(raw), 0.9, True),
         Row("one event of a sealed segment", "unpacking all of it", old, 0.15, True),
+        Row("archive, saved", "the plain log", 100 - 100 * size / archived.raw_bytes, 80, False, " %"),
     ]
 
 
@@ -176,6 +231,8 @@ def listing(place: Path, rounds: int, count: int) -> Row:
     each = [timed(lambda: rows(Homes((untrusted,), untrusted), Filter(limit=0)))]
     rows(Homes((home,), home), Filter(limit=0))
     ours = [timed(lambda: rows(Homes((home,), home), Filter(limit=50))) for _ in range(max(rounds, 5))]
+    told, true = (rows(Homes((one,), one), Filter(limit=50)) for one in (home, untrusted))
+    assert [(row.place.id, row.summary) for row in told] == [(row.place.id, row.summary) for row in true]
     ratio = statistics.median(each) / statistics.median(ours)
     return Row(f"newest 50 of {count:,} sessions", f"opening each log ({EVENTS} events), speed", ratio, 100, False)
 
@@ -186,9 +243,10 @@ def main(arguments: list[str]) -> int:
     rounds = 3 if quick else 7
     with tempfile.TemporaryDirectory() as text:
         place = Path(text)
-        found = [durable_append(place / "append", rounds), turn(place / "turn", rounds)]
+        found = [*durable_append(place / "append", rounds), turn(place / "turn", rounds)]
+        found += resuming(place / "resume", rounds, 100_000, 300_000 if quick else 1_000_000)
         found += verification(place / "verify", rounds, 40 if quick else 100)
-        found += sealing(place / "seal", rounds, 16 if quick else 64)
+        found += sealing(place / "seal", rounds, 64)
         found.append(listing(place / "home", rounds, 2_000 if quick else 10_000))
     load = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {time.strftime('%Y-%m-%d')}"
     print(markdown(found))

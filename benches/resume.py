@@ -21,6 +21,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from segments import Writer
+
 from agentsh.app.paths import Home
 from agentsh.base.text import plural
 from agentsh.context.fold import apply
@@ -30,7 +34,6 @@ from agentsh.events.codec import decode
 from agentsh.log.record import Draft
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.jsonl import JsonlStore
-from benches.segments import Writer
 
 BUDGET_BYTES = 128_000 * 3
 """Of a request; a cut is recorded where 80 % of it are passed, down to 40 %, as `context.budget` does."""
@@ -221,28 +224,35 @@ def whole(code: str, *arguments: str) -> Run:
     return Run(seconds, float(words[-1]), int(rest.split()[1]), words)
 
 
+SMALL, LARGE = "20261129-aaaaaa", "20261129-bbbbbb"
+
+
+def prepare(place: Path, events: int, more: int) -> tuple[Home, Path]:
+    """Write both sessions, the second of `more` events, and the lines of the first to a plain file."""
+    home, plain = Home(place / "home", True), place / "plain.jsonl"
+    for session, count in ((SMALL, events), (LARGE, more)):
+        started = time.perf_counter()
+        asyncio.run(write(home, session, count))
+        print(f"{plural(count, 'event')} written in {time.perf_counter() - started:.0f} s", file=sys.stderr)
+    with plain.open("wb") as file:
+        file.writelines(lines(home, SMALL))
+    return home, plain
+
+
 def main(rounds: int, events: int) -> None:
-    small, large = "20261129-aaaaaa", "20261129-bbbbbb"
     with tempfile.TemporaryDirectory() as place:
-        home = Home(Path(place) / "home", True)
-        for session, count in ((small, events), (large, events * 10)):
-            started = time.perf_counter()
-            asyncio.run(write(home, session, count))
-            print(f"{plural(count, 'event')} written in {time.perf_counter() - started:.0f} s", file=sys.stderr)
-        plain = Path(place) / "plain.jsonl"
-        with plain.open("wb") as file:
-            file.writelines(lines(home, small))
-        report(measure(home, small, large, plain, rounds), events, plain.stat().st_size / 1e6)
+        home, plain = prepare(Path(place), events, events * 10)
+        report(measure(home, plain, rounds), events, plain.stat().st_size / 1e6)
 
 
-def measure(home: Home, small: str, large: str, plain: Path, rounds: int) -> list[list[Run]]:
+def measure(home: Home, plain: Path, rounds: int) -> list[list[Run]]:
     """Return the runs of each round; the first round only warms the caches."""
     root, runs = str(home.root), list[list[Run]]()
     for _ in range(rounds + 1):
         runs.append(
             [
-                whole(RESUME, root, small),
-                whole(RESUME, root, large),
+                whole(RESUME, root, SMALL),
+                whole(RESUME, root, LARGE),
                 whole(CODEC, str(plain)),
                 whole(PARSE, str(plain)),
             ]

@@ -148,11 +148,11 @@ def gzip9(raw: bytes) -> int:
     return len(squeezer.compress(raw)) + len(squeezer.flush())
 
 
-def sealed_again(directory: Path, name: str, raw: bytes) -> None:
-    """Seal one segment from end to end: crcs, hash, frames, sync, reading back, rename, removal."""
+def sealed_again(directory: Path, name: str, raw: bytes) -> float:
+    """Return the seconds of sealing one segment: crcs, hash, frames, sync, reading back, rename, removal."""
     (directory / (name + SEALED)).unlink(missing_ok=True)
     (directory / name).write_bytes(raw)
-    seal_closed(FILES, str(directory), SESSION, below=1)
+    return timed(lambda: seal_closed(FILES, str(directory), SESSION, below=1))
 
 
 def unpack(packed: bytes) -> int:

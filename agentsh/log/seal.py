@@ -15,7 +15,7 @@ from agentsh.log.files import CREATE, READ, FileSystem, write_all
 from agentsh.log.recover import move_aside
 from agentsh.log.scan import Flaw, SegmentScan
 from agentsh.log.sealed import SealedFile, first_seq
-from agentsh.log.seekable import FRAME_BYTES, MAX_FRAME_BYTES, Description, Packer, pieces
+from agentsh.log.seekable import FRAME_BYTES, MAX_FRAME_BYTES, Description, PackerBeside, pieces
 from agentsh.log.segment import SEALED, chunks, closed_segments, discard, exists
 
 NEW = ".new"
@@ -137,8 +137,7 @@ def _write(
     head = segment.head
     if head.header is None or not head.intact or head.flaws or head.start != len(head.header.raw):
         raise Unsealable("its header is damaged")
-    packer, digest, firsts = Packer(), sha256(), []
-    size = 0
+    digest, firsts, size = sha256(), list[int](), 0
 
     def packed() -> Iterator[bytes]:
         nonlocal size
@@ -150,13 +149,19 @@ def _write(
                 raise Stopped
             firsts.append(first)
             digest.update(piece)
-            write_all(files, out, packer.frame(piece))
+            for frame in packer.give(piece):
+                write_all(files, out, frame)
             yield piece if size else piece[head.start :]
             size += len(piece)
 
-    first, last = _verify_lines(SegmentScan(head, packed()))
-    description = Description(segment.ordinal, first, last, size, digest.hexdigest(), tuple(firsts), head.header.raw)
-    write_all(files, out, packer.end(description))
+    with PackerBeside() as packer:
+        first, last = _verify_lines(SegmentScan(head, packed()))
+        for frame in packer.rest():
+            write_all(files, out, frame)
+        description = Description(
+            segment.ordinal, first, last, size, digest.hexdigest(), tuple(firsts), head.header.raw
+        )
+        write_all(files, out, packer.end(description))
     return description
 
 

@@ -8,12 +8,15 @@ passes over both skippable frames. This module owns zstandard for `log`, and loa
 
 import json
 import struct
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from agentsh.log.frame import crc_fits, dump_json, with_crc
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import zstandard
 
 FRAME_BYTES = 4 << 20
@@ -62,10 +65,14 @@ class Packer:
     """Makes the frames and, at the end, what follows them."""
 
     def __init__(self) -> None:
+        self._compressor = self._new()
+        self._sizes: list[tuple[int, int]] = []
+
+    @staticmethod
+    def _new() -> "zstandard.ZstdCompressor":
         import zstandard
 
-        self._compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
-        self._sizes: list[tuple[int, int]] = []
+        return zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
 
     def frame(self, piece: bytes) -> bytes:
         """Return the next frame."""
@@ -79,19 +86,75 @@ class Packer:
         return about + seek_table([*self._sizes, (len(about), 0)])
 
 
+class PackerBeside(Packer):
+    """A packer that makes the frames on threads of its own, while its caller reads and checks what comes next.
+
+    zstd leaves the interpreter to others meanwhile. At most AHEAD pieces are held. A context manager: on leaving
+    it, what nobody asked for any more is given up.
+    """
+
+    AHEAD = 3
+    THREADS = 2
+    """The second has a frame in work while the first waits for the interpreter, which the caller keeps busy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from concurrent.futures import ThreadPoolExecutor
+
+        self._free = [self._compressor, *(self._new() for _ in range(self.THREADS - 1))]
+        self._pool = ThreadPoolExecutor(self.THREADS, "pack")
+        self._waiting: deque[tuple[Future[bytes], int]] = deque()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def give(self, piece: bytes) -> Iterator[bytes]:
+        """Take the next piece, and yield the oldest frame where enough wait; else it comes later."""
+        self._waiting.append((self._pool.submit(self._pack, piece), len(piece)))
+        if len(self._waiting) >= self.AHEAD:
+            yield self._oldest()
+
+    def rest(self) -> Iterator[bytes]:
+        """Yield the frames that did not come yet."""
+        while self._waiting:
+            yield self._oldest()
+
+    def _pack(self, piece: bytes) -> bytes:
+        compressor = self._free.pop()
+        try:
+            return compressor.compress(piece)
+        finally:
+            self._free.append(compressor)
+
+    def _oldest(self) -> bytes:
+        future, size = self._waiting.popleft()
+        packed = future.result()
+        self._sizes.append((len(packed), size))
+        return packed
+
+
 def pieces(chunks: Iterable[bytes], size: int = FRAME_BYTES) -> Iterator[bytes]:
     """Cut bytes at line ends into pieces of at most `size` bytes, more only where one line is longer."""
-    rest = b""
+    parts: list[bytes] = []
+    held = 0
     for chunk in chunks:
-        rest += chunk
-        while len(rest) > size:
-            cut = rest.rfind(b"\n", 0, size) + 1 or rest.find(b"\n") + 1
+        parts.append(chunk)
+        held += len(chunk)
+        if held <= size:
+            continue
+        data, at = b"".join(parts), 0
+        while len(data) - at > size:
+            cut = data.rfind(b"\n", at, at + size) + 1 or data.find(b"\n", at) + 1
             if not cut:
                 break
-            yield rest[:cut]
-            rest = rest[cut:]
-    if rest:
-        yield rest
+            yield data[at:cut]
+            at = cut
+        parts, held = [data[at:]], len(data) - at
+    if held:
+        yield b"".join(parts)
 
 
 def skippable(magic: int, content: bytes) -> bytes:
