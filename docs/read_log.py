@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks and prints an agentsh log: `python3 read_log.py sessions/ID`. Standard library only; see log-format.md."""
-# Sealed segments (`.jsonl.zst`) take Python 3.14, or the program `zstd`: the one thing that older libraries lack.
+# Sealed segments (`.jsonl.zst`) take the program `zstd`: the one thing that the library lacks before Python 3.14.
 
 import json
 import re
@@ -11,24 +11,22 @@ from pathlib import Path
 from zlib import crc32
 
 START, END = re.compile(rb'\{"(?:seq|ts|type|payload)":'), re.compile(rb',"crc":"([0-9a-f]{8})"\}')
-FRAME, SEQ = b"\x28\xb5\x2f\xfd", re.compile(rb'\{"seq":(\d+),')
+FRAME, SEQ, SPACE = b"\x28\xb5\x2f\xfd", re.compile(rb'\{"seq":(\d+),'), b"\xef\xbb\xbf\r\n \t"
 
 
-def unpack(data):
-    """Return the content of zstd frames, or None where they do not hold."""
-    try:
-        from compression.zstd import ZstdError, decompress  # since Python 3.14
-
-        return decompress(data)
-    except ImportError:
-        shutil.which("zstd") or sys.exit("sealed segments (.zst) take Python 3.14, or the program zstd")
-        done = subprocess.run(["zstd", "-dcq"], input=data, capture_output=True)
-        return None if done.returncode else done.stdout
-    except ZstdError:
-        return None
+def records(line, salt):
+    """Return ([each record whose crc fits, without that], what else is on the line): a torn one may stand before."""
+    found, rest, done = [], b"", 0
+    for end in END.finditer(line):
+        for start in START.finditer(line, done, end.start()):
+            body = line[start.start() : end.start()]
+            if crc32(body, salt) == int(end[1], 16):
+                found, rest, done = [*found, body], rest + line[done : start.start()], end.end()
+                break
+    return found, (rest + line[done:]).strip(SPACE)
 
 
-def solve(body, crc):
+def solved(body, crc):
     """Return the start value that gives `body` this crc: CRC-32 run backwards."""
     state = crc ^ 0xFFFFFFFF
     for byte in reversed(body):
@@ -38,45 +36,33 @@ def solve(body, crc):
     return state ^ 0xFFFFFFFF
 
 
-def pieces(line, salt):
-    """Yield (start, end, body) of each whole record on a line; there may be half of another before it."""
-    done = 0
-    for end in END.finditer(line):
-        for start in START.finditer(line, done, end.start()):
-            body = line[start.start() : end.start()]
-            if crc32(body, salt) == int(end[1], 16):
-                yield start.start(), end.end(), body
-                done = end.end()
-                break
-
-
 def head(data):
-    """Return (header, salt) of a segment, with {} for a damaged header, whose salt is solved from two lines."""
-    line = data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n \t").split(b"\n")[0].rstrip(b"\r")
+    """Return (header, salt) of a segment; {} for a damaged header, and the salt that most of its lines agree on."""
+    line = data.lstrip(SPACE).split(b"\n")[0].rstrip(b"\r")
     end = END.search(line)
     if end and crc32(line[: end.start()]) == int(end[1], 16):
         return json.loads(line[: end.end()]), crc32(line[: end.end()] + b"\n")
-    ends = [(text, END.search(text.rstrip(b"\r"))) for text in data.split(b"\n") if text.startswith(b'{"seq":')]
-    salts = [solve(text[: m.start()], int(m[1], 16)) for text, m in ends[:40] if m]
+    ends = [(text, END.search(text)) for text in data.split(b"\n") if SEQ.match(text)][:40]
+    salts = [solved(text[: end.start()], int(end[1], 16)) for text, end in ends if end]
     return {}, max(salts, key=salts.count, default=0)
 
 
-def load(text):
-    """Return the event on a line whose crc fits, also where its writer has put no JSON there."""
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        seq = SEQ.match(text)
-        return {"seq": int(seq[1]), "ts": "?", "type": "unreadable", "payload": str(error)} if seq else {}
+def unpack(data):
+    """Return what is in zstd frames, or None where they do not hold."""
+    shutil.which("zstd") or sys.exit("sealed segments (.zst) take the program zstd")
+    done = subprocess.run(["zstd", "-dcq"], input=data, capture_output=True)
+    return None if done.returncode else done.stdout
 
 
 def content(path, wrong):
-    """Return what is in a segment; of a sealed one with damage, what the other frames hold."""
+    """Return the lines of a segment; of a sealed one with damage, what the other frames hold."""
     data = path.read_bytes() if path.exists() else b""
-    if path.suffix != ".zst" or (whole := unpack(data)) is not None:
-        return whole if path.suffix == ".zst" else data
-    parts = [unpack(FRAME + part) for part in data.split(FRAME)[1:]]
-    wrong.append(f"{path.name}: {max(parts.count(None), 1)} parts of it do not unpack")
+    if path.suffix != ".zst":
+        return data
+    parts = [unpack(data)]
+    if parts == [None]:
+        parts = [unpack(FRAME + part) for part in data.split(FRAME)[1:]]
+        wrong.append(f"{path.name}: {max(parts.count(None), 1)} parts of it do not unpack")
     return b"".join(part or b"" for part in parts)
 
 
@@ -84,41 +70,41 @@ def segments(directory, wrong):
     """Return [(name, content, header, salt, seq from which a later segment counts instead)]."""
     closed = [p for p in directory.glob("*.jsonl*") if re.fullmatch(r"\d{6,}-\d{12,}\.jsonl(\.zst)?", p.name)]
     paths = {p.name.removesuffix(".zst"): p for p in sorted(closed, reverse=True)}  # of both forms the plain one
-    rules, cap, limit = [], 1 << 62, None
+    found, cap, limit = [], 1 << 62, None
     for path in [directory / "events.jsonl", *(paths[name] for name in sorted(paths, reverse=True))]:
         data = content(path, wrong)[:limit]
         header, salt = head(data)
-        rules.append((path.name, data, header, salt, cap))
+        found.append((path.name, data, header, salt, cap))
         parent, first, limit = header.get("parent"), SEQ.search(data), None
         if header.get("rescue") or (not header and first):  # one whose header is gone may be a rescue
             cap = min(cap, header["first_seq"] if header else int(first[1]))
         if parent:
             cap, limit = min(cap, parent["upto_seq"] + 1), parent["upto_bytes"]
-    return rules[::-1]
+    return found[::-1]
 
 
 def read(directory):
     """Return ({seq: event}, [what is wrong and where]) of a session's directory."""
-    events, bodies, wrong, last = {}, {}, [], 0
+    events, bodies, wrong = {}, {}, []
     for name, data, header, salt, cap in segments(directory, wrong):
-        wrong += [f"{name}:0 the header does not read"] if data and not header else []
-        at = 0
-        for n, line in enumerate(data.split(b"\n")):
-            rest, done = b"", 0
-            for start, end, body in pieces(line, salt):
-                rest, done = rest + line[done:start], end
-                event = load(line[start:end])
-                if (seq := event.get("seq", cap)) < cap:
-                    if bodies.setdefault(seq, body) != body:
-                        wrong.append(f"{name}:{at} another event {seq}: two programs have written at once")
-                    elif seq in events:
-                        wrong.append(f"{name}:{at} event {seq} stands there twice")
-                    events.setdefault(seq, event)
-                    last = max(last, seq)
-            if (rest + line[done:]).strip(b"\r \t\xef\xbb\xbf") and not (header and n == 0) and last + 1 < cap:
-                wrong.append(f"{name}:{at} {len(line)} bytes of which something does not read: {line[:20]!r}")
-            at += len(line) + 1
-    return events, wrong + [f"event {n} is missing" for n in range(1, last) if n not in events]
+        wrong += [f"{name}: the header does not read"] if data and not header else []
+        for n, line in enumerate(data.split(b"\n"), 1):
+            found, rest = records(line, salt)
+            for body in found:
+                seq = int(SEQ.match(body)[1]) if SEQ.match(body) else cap
+                if seq in bodies and seq < cap:
+                    what = "stands there twice" if body == bodies[seq] else "is another: two programs have written"
+                    wrong.append(f"{name}: event {seq} on line {n} {what}")
+                elif seq < cap:
+                    bodies[seq] = body
+            if rest and not (header and n == 1) and max(bodies, default=0) + 1 < cap:
+                wrong.append(f"{name}: something on line {n} does not read: {rest[:20]!r}")
+    for seq, body in bodies.items():
+        try:
+            events[seq] = json.loads(body + b"}")
+        except ValueError as error:
+            events[seq] = {"seq": seq, "ts": "?", "type": "unreadable", "payload": str(error)}
+    return events, wrong + [f"event {n} is missing" for n in range(1, max(bodies, default=0)) if n not in bodies]
 
 
 if __name__ == "__main__":
