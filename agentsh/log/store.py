@@ -266,6 +266,11 @@ class BlobStore(Protocol):
         """Keep `gc` out from the first `put` inside to the event that names the blob."""
         ...
 
+    def keep_room(self, more: int) -> None:
+        """Take note of a log that is being written (1), or not any more (-1): for its last records there is to be
+        room for a blob or two even where the place is full, if that can be. Raises nothing."""
+        ...
+
     def put(self, data: bytes) -> str:
         """Keep `data` durably and return its ref. Idempotent.
 

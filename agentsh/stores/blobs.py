@@ -11,7 +11,9 @@ from pathlib import Path
 
 from agentsh.base.errors import BlobMissing, LogWriteFailed
 from agentsh.log.files import CREATE, LOCK_FILE, READ, FileSystem, RealFiles, make_dirs, write_all
+from agentsh.log.reserve import NO_ROOM
 from agentsh.log.segment import chunks, discard, exists
+from agentsh.stores.blob_room import Rooms
 
 LEVEL = 3
 """zstd level: 75 % saved at over 300 MB/s (reference/durability.md, table e)."""
@@ -33,6 +35,17 @@ class FileBlobs:
         self._durable: set[str] = set()
         self._places: set[str] = set()
         self._local = threading.local()
+        self._rooms = Rooms(self._files, self._directory)
+
+    def keep_room(self, more: int) -> None:
+        """See `agentsh.stores.blob_room`."""
+        with suppress(OSError):
+            if more > 0:
+                if not exists(self._files, self._directory):
+                    self._files.mkdir(self._directory)  # whoever puts something in makes its name durable
+                if not exists(self._files, self._lock_path):
+                    self._files.close(self._files.open(self._lock_path, LOCK_FILE))
+        self._rooms.want(more)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -57,6 +70,7 @@ class FileBlobs:
                 if not (name in self._durable and self._size(name)):
                     self._keep(name, data)
                     self._remember(name)
+                    self._rooms.refill()
         except OSError as error:
             raise LogWriteFailed(f"cannot save a blob: {error.strerror or error}") from error
         return f"sha256:{name}"
@@ -74,7 +88,7 @@ class FileBlobs:
     def _lock(self) -> None:
         if getattr(self._local, "fd", None) is None:
             self._make(self._directory)
-            fd = self._files.open(os.path.join(self._directory, "lock"), LOCK_FILE)
+            fd = self._files.open(self._lock_path, LOCK_FILE)
             self._local.fd = fd
             with suppress(OSError):  # no flock on this file system: gc cannot run there either
                 self._files.lock(fd, exclusive=False, wait=True)
@@ -84,6 +98,10 @@ class FileBlobs:
         if place not in self._places or not exists(self._files, place):
             make_dirs(self._files, place)
             self._places.add(place)
+
+    @property
+    def _lock_path(self) -> str:
+        return os.path.join(self._directory, "lock")
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name[:2], f"{name}.zst")
@@ -117,6 +135,16 @@ class FileBlobs:
         return None if packed is None else unpacked(name, packed)
 
     def _keep(self, name: str, data: bytes) -> None:
+        try:
+            self._write(name, data)
+        except OSError as error:
+            packed = _pack(data)
+            room = self._rooms.take(len(packed)) if error.errno in NO_ROOM else None
+            if room is None:
+                raise
+            room.become(self._path(name), packed)
+
+    def _write(self, name: str, data: bytes) -> None:
         files, path = self._files, self._path(name)
         place = os.path.dirname(path)
         self._make(place)

@@ -98,6 +98,9 @@ class JsonlStore:
         except BaseException:
             worker.stop()
             raise
+        if self._min_free_bytes:
+            parts = parts._replace(blobs=self.blobs)
+            worker.start(lambda: self.blobs.keep_room(1))
         place = self._files, os.path.join(self._root, session), session
         return _JsonlLog(place, parts, worker, self._segment_bytes, self._min_free_bytes), parts
 
@@ -275,12 +278,15 @@ class _Parts(NamedTuple):
     records: Sequence[Record] = ()
     recovery: Recovery = Recovery()
     folded: Folded | None = None
+    blobs: BlobStore | None = None
 
     def close(self) -> None:
         try:
             self.sealer.stop()
             self.appender.close()
         finally:
+            if self.blobs is not None:
+                self.blobs.keep_room(-1)
             self.lease.release()
 
     def keep_house(self, segment_bytes: int) -> None:

@@ -20,6 +20,9 @@ class MemoryBlobs:
     def __init__(self) -> None:
         self._bytes: dict[str, bytes] = {}
 
+    def keep_room(self, more: int) -> None:
+        """There is always some."""
+
     def writing(self) -> AbstractContextManager[None]:
         """Nobody collects garbage here."""
         return nullcontext()

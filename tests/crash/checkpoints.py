@@ -81,9 +81,13 @@ class CheckpointRun(Run):
         if self.dice.random() < 0.5 or names != [OPEN_NAME]:
             super().rot()
             return
+        lines = self.disk.tree()[f"{ROOT}/{ledger.session}/{OPEN_NAME}"].splitlines(keepends=True)
+        self.put_back(lines[: self.dice.randint(1, max(len(lines) - 1, 1))])
+
+    def put_back(self, kept: list[bytes]) -> None:
+        """Leave only the first lines of a log: somebody has put an older copy in its place."""
+        ledger = self.ledgers[0]
         path = f"{ROOT}/{ledger.session}/{OPEN_NAME}"
-        lines = self.disk.tree()[path].splitlines(keepends=True)
-        kept = lines[: self.dice.randint(1, max(len(lines) - 1, 1))]
         fd = self.disk.open(path, APPEND)
         self.disk.truncate(fd, sum(map(len, kept)))
         self.disk.sync(fd)

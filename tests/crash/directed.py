@@ -15,6 +15,7 @@ from unittest.mock import patch
 
 from agentsh.log.store import OpenLog
 from agentsh.testing.disks import SimDisk
+from tests.crash.checkpoints import REDUCER, CheckpointRun
 from tests.crash.indexed import IndexedRun
 from tests.crash.laboratory import NEVER, ROOT, Figures, Options, Run
 from tests.crash.ledger import draft
@@ -111,6 +112,26 @@ def a_letter_that_changed(run: Told) -> None:
     run.end()
 
 
+class ToldWithCheckpoints(CheckpointRun, Told):
+    """The same of a session that is opened from checkpoints."""
+
+
+def an_older_copy_of_the_log(run: Told) -> None:
+    assert isinstance(run, ToldWithCheckpoints)
+    run.open()
+    for text in ("first", "second", "third"):
+        run.append(text)
+    state = b"\n".join(line for _, line in sorted(run.ledgers[0].told.items()))
+    assert now(run.log.checkpoint(state, reducer=REDUCER, keep=2)) is not None
+    run.end(power_cut=False)
+    lines = run.disk.tree()[f"{ROOT}/{run.ledgers[0].session}/events.jsonl"].splitlines(keepends=True)
+    run.put_back(lines[:2])
+    run.open()
+    run.append("another second")
+    run.wait()
+    run.end()
+
+
 class SkipsOne(Machine):
     """One sync of a file is only said to have happened. skipped: its number."""
 
@@ -129,11 +150,12 @@ def skipping(number: int) -> Callable[[SimDisk, Random, Plan], Machine]:
 
 
 class Story(NamedTuple):
-    """mutant: as the issue and docs/durability.md name it. broken: options without the precaution."""
+    """mutant: as docs/durability.md names it. broken: options without the precaution. run: None for `Told`."""
 
     mutant: str
     tell: Callable[[Told], None]
     broken: Options
+    run: type[Told] | None = None
 
     def told(self, options: Options) -> None:
         """Tell it.
@@ -145,7 +167,7 @@ class Story(NamedTuple):
             stack.enter_context(one_thread(1))
             for one in options.patches:
                 stack.enter_context(one())
-            self.tell(Told(1, options, Figures()))
+            self.tell((self.run or Told)(1, options, Figures()))
 
 
 def _code(name: str, new: Any) -> Options:
@@ -168,6 +190,12 @@ STORIES = (
         "fsync retried on the same descriptor",
         a_sync_that_fails_once,
         _code("agentsh.log.writer.Appender._rescue", retried),
+    ),
+    Story(
+        "checkpoint not checked against the log",
+        an_older_copy_of_the_log,
+        _code("agentsh.log.checkpoint.is_anchored", lambda *_: True),
+        ToldWithCheckpoints,
     ),
 )
 

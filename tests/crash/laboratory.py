@@ -35,7 +35,8 @@ class Options(NamedTuple):
     patches: opened around a run, for mutants of the code. faults: share of lives in which operations fail.
     kills: share of lives that end without a power cut. rot: share of runs in which a byte changes.
     changes: a life ends within one of these numbers of changes of the disk. sync_fails: number of the sync that fails
-    in the first of two short lives. run: what lives, None for `Run`.
+    in the first of two short lives. rooms: that each process keeps for blobs of a full disk. run: what lives, None
+    for `Run`.
     """
 
     lives: int = 5
@@ -44,6 +45,7 @@ class Options(NamedTuple):
     rot: float = 0.3
     changes: tuple[int, ...] = (10, 30, 90)
     sync_fails: int = 0
+    rooms: int = 0
     machine: Callable[[SimDisk, Random, Plan], Machine] = Machine
     patches: tuple[Callable[[], Any], ...] = ()
     run: "type[Run] | None" = None
@@ -61,6 +63,7 @@ class Figures:
     rescues: int = 0
     rolls: int = 0
     seals: int = 0
+    rooms: int = 0
     violations: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -156,6 +159,7 @@ class Run:
         self.figures.rescues += machine.rescues
         self.figures.rolls += machine.rolls
         self.figures.seals += machine.seals
+        self.figures.rooms += machine.rooms
 
     def stop(self, power_cut: bool) -> None:
         if power_cut:

@@ -63,6 +63,7 @@ class Machine:
         self.rescues = 0
         self.rolls = 0
         self.seals = 0
+        self.rooms = 0
         self.paths: dict[int, str] = {}
         self.during_sync: Callable[[], None] = lambda: None
 
@@ -97,6 +98,7 @@ class Machine:
         self.rescues += source.endswith(NEW_NAME) and target.endswith(OPEN_NAME)
         self.rolls += source.endswith(OPEN_NAME)
         self.seals += target.endswith(".jsonl" + SEALED)
+        self.rooms += "/.room-" in source and "/.room-" not in target
 
     def sync(self, fd: int) -> None:
         upto = self.disk.unsynced(fd) if not self.dead else 0
@@ -223,8 +225,11 @@ class _Dice:
 
 
 @contextmanager
-def one_thread(seed: int) -> Iterator[None]:
-    """Let stores that are made inside run on the thread of their caller, the same in each run."""
+def one_thread(seed: int, *, rooms: int = 0) -> Iterator[None]:
+    """Let stores that are made inside run on the thread of their caller, the same in each run.
+
+    rooms: that are kept for blobs; they take a good part of the changes of a short life.
+    """
     dice = _Dice(Random(seed))
     with (
         patch("agentsh.log.writer.GroupSync", SteppedSync),
@@ -235,6 +240,8 @@ def one_thread(seed: int) -> Iterator[None]:
         patch("agentsh.stores.jsonl.told", _told),
         patch("agentsh.log.segment.secrets", dice),
         patch("agentsh.stores.blobs.secrets", dice),
+        patch("agentsh.stores.blob_room.secrets", dice),
+        patch("agentsh.stores.blob_room.ROOMS", rooms),
         patch.object(lease, "PATIENCE_S", 0.0),
         patch.object(lease, "PAUSE_S", 0.0),
     ):

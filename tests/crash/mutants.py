@@ -206,15 +206,23 @@ MUTANTS = (
     _port("blob named before it is durable", NoBlobSync),
     _port("quarantine without sync", NoQuarantine, cuts=1_000),
     _code(
-        "checkpoint not checked against the log", {"agentsh.log.checkpoint.is_anchored": _always}, run=CheckpointRun
+        "checkpoint not checked against the log",
+        {"agentsh.log.checkpoint.is_anchored": _always},
+        run=CheckpointRun,
+        cuts=4_000,
     ),
     _code(
-        "tail behind a checkpoint without crc", {"agentsh.log.scan.crc_fits": any_json}, rot=1.0, run=CheckpointRun
+        "tail behind a checkpoint without crc",
+        {"agentsh.log.scan.crc_fits": any_json},
+        rot=1.0,
+        run=CheckpointRun,
+        cuts=4_000,
     ),
     _code(
         "checkpoint of what is not synced",
         {"agentsh.stores.jsonl._JsonlLog._checkpoint": without_a_sync},
         run=CheckpointRun,
+        cuts=4_000,
     ),
     _code("recovery cuts at the first bad line", {"agentsh.log.chain.SegmentScan": CutsAtTheFirst}, rot=1.0),
     _port("lease ignored", NoLease),

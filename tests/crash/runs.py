@@ -43,7 +43,7 @@ def short_lives(options: Options | None = None, *, step: int = 1, enough: int = 
 
 def one_run(seed: int, options: Options, figures: Figures, what: Callable[[Run], None]) -> None:
     with ExitStack() as stack:
-        stack.enter_context(one_thread(seed))
+        stack.enter_context(one_thread(seed, rooms=options.rooms))
         for patch in options.patches:
             stack.enter_context(patch())
         try:

@@ -34,6 +34,12 @@ def test_power_cuts_and_failing_operations(part: int) -> None:
     assert figures.failures > 0
 
 
+def test_power_cuts_of_sessions_whose_blobs_have_room_on_a_full_disk() -> None:
+    figures = laboratory(50_000, 150, Options(faults=1.0, rooms=1, changes=(40, 90)))
+    assert figures.violations == []
+    assert figures.rooms > 0
+
+
 @pytest.mark.parametrize("part", range(SHARES // 2))
 def test_power_cuts_of_sessions_with_checkpoints(part: int) -> None:
     with counted() as used:

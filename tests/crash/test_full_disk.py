@@ -28,9 +28,18 @@ PAGE = 4096
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
     """Return a directory on a disk of 256 KiB."""
-    place = tmp_path / "small"
+    yield from disk_of(tmp_path / "small", SIZE)
+
+
+@pytest.fixture
+def middling(tmp_path: Path) -> Iterator[Path]:
+    """Return a directory on a disk of 4 MiB, on which room for blobs is kept."""
+    yield from disk_of(tmp_path / "middling", 4 << 20)
+
+
+def disk_of(place: Path, size: int) -> Iterator[Path]:
     place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(place)]
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError:
@@ -41,9 +50,9 @@ def small(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
-def leave(place: Path, free: int) -> Path:
+def leave(place: Path, free: int, name: str = "ballast") -> Path:
     """Fill a disk but for so many bytes, and return the file that does it."""
-    ballast = place / "ballast"
+    ballast = place / name
     room = os.statvfs(place)
     size = room.f_bavail * room.f_frsize - free
     ballast.write_bytes(bytes(size))
@@ -138,6 +147,75 @@ async def test_without_a_reserve_the_last_records_find_none(small: Path) -> None
     with pytest.raises(LogWriteFailed, match="No space left"):
         await log.append([note("r" * 20_000)])
     await log.close()
+
+
+def long_text(seed: int) -> str:
+    """Return a text for a blob, of 60 kB when it is packed: it leaves nothing worth mentioning of its room."""
+    return random.Random(seed).randbytes(60_000).hex()
+
+
+def rooms(place: Path) -> list[Path]:
+    return [path for path in (place / "blobs").iterdir() if path.name.startswith(".room-")]
+
+
+@pytest.mark.parametrize("directories", ["there", "missing"])
+async def test_the_last_long_texts_find_room_too(middling: Path, directories: str) -> None:
+    """What a tool has printed is in the log though the disk has no room for a blob, and `kill -9` comes next."""
+    blobs = FileBlobs(middling / "blobs")
+    store = JsonlStore(middling / "sessions", blobs)
+    log = await store.create(SESSION, by="test 1")
+    await log.append([note("a prompt")])
+    for n in range(256 if directories == "there" else 0):
+        (middling / "blobs" / f"{n:02x}").mkdir()
+    ballast = leave(middling, 0)
+    both = note(long_text(1), for_user=long_text(2))
+    await log.append([both])  # what the model sees, and what the user sees
+    await log.wait_durable(2)
+    leave(middling, 0, "more")  # the blocks that they did not take are everybody's
+    with pytest.raises(LogWriteFailed, match="No space left"):
+        await log.append([note(long_text(3))])  # it is no more than that
+    await log.append([note("short ones have room of their own")])
+    ballast.unlink()
+    await log.append([note(long_text(3))])
+    assert len(rooms(middling)) == 2  # and are kept again
+    found = [record.payload for record in JsonlStore(middling / "sessions", blobs).read(SESSION)]
+    fresh = FileBlobs(middling / "blobs")
+    assert fresh.get(found[1]["text"]["blob"]).decode() == long_text(1)
+    assert fresh.get(found[1]["for_user"]["blob"]).decode() == long_text(2)
+    assert fresh.get(found[3]["text"]["blob"]).decode() == long_text(3)
+    await log.close()
+    assert rooms(middling) == []
+
+
+async def test_a_text_that_takes_more_than_its_room_waits_for_some(middling: Path) -> None:
+    store = JsonlStore(middling / "sessions", FileBlobs(middling / "blobs"))
+    log = await store.create(SESSION, by="test 1")
+    await log.append([note("a prompt")])
+    leave(middling, 0)
+    with pytest.raises(LogWriteFailed, match="No space left"):
+        await log.append([note(long_text(1) + long_text(2))])
+    assert len(rooms(middling)) == 2
+    await log.close()
+
+
+async def test_the_room_of_a_killed_writer_is_swept_and_that_of_others_is_not(middling: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", DIES, str(middling)], check=False, timeout=50)
+    assert done.returncode == -9
+    (left,) = {path.name.split("-")[1] for path in rooms(middling)}
+    others = JsonlStore(middling / "sessions", FileBlobs(middling / "blobs"))
+    log = await others.create("20261129-bbbbbb", by="test 1")
+    await log.append([note("x")])
+    mine = rooms(middling)
+    assert len(mine) == 2
+    assert left not in {path.name.split("-")[1] for path in mine}
+    more = JsonlStore(middling / "sessions", FileBlobs(middling / "blobs"))
+    second = await more.create("20261129-cccccc", by="test 1")
+    await second.append([note("x")])
+    assert set(mine) < set(rooms(middling))
+    await second.close()
+    assert set(rooms(middling)) == set(mine)
+    await log.close()
+    assert rooms(middling) == []
 
 
 async def test_the_reserve_is_given_back(small: Path) -> None:

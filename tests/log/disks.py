@@ -121,6 +121,8 @@ class MemFiles:
     def rename(self, source: str, target: str) -> None:
         self.nodes[target] = self._find(source)
         del self.nodes[source]
+        for path in [p for p in self.nodes if p.startswith(source + "/")]:
+            self.nodes[target + path.removeprefix(source)] = self.nodes.pop(path)
 
     def link(self, source: str, target: str) -> None:
         if target in self.nodes:
