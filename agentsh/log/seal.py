@@ -182,18 +182,24 @@ def _verify_lines(scan: SegmentScan) -> tuple[int, int]:
 
 def _verified(files: FileSystem, path: str, stopped: Callable[[], bool]) -> Description | None:
     """Return the description of a sealed file whose content is what it says, else None."""
+    from concurrent.futures import Future, ThreadPoolExecutor
+
     fd = files.open(path, READ)
     try:
         sealed, digest = SealedFile(files, fd), sha256()
         if not sealed.whole or sealed.description is None:
             return None
-        for frame in sealed.frames:
-            if stopped():
-                raise Stopped
-            content = sealed.unpack(frame)
-            if content is None or first_seq(content) != frame.first_seq:
-                return None
-            digest.update(content)
+        hashing: Future[None] | None = None
+        with ThreadPoolExecutor(1, "hash") as beside:  # of what was unpacked, while the next frame is
+            for frame in sealed.frames:
+                if stopped():
+                    raise Stopped
+                content = sealed.unpack(frame)
+                if content is None or first_seq(content) != frame.first_seq:
+                    return None
+                if hashing is not None:
+                    hashing.result()
+                hashing = beside.submit(digest.update, content)
         return sealed.description if digest.hexdigest() == sealed.description.raw_sha256 else None
     finally:
         files.close(fd)

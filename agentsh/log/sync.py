@@ -98,19 +98,16 @@ class GroupSync:
         return future
 
     def now(self, seq: int) -> None:
-        """Take note that the kernel has all up to `seq`, and make it durable on this very thread.
+        """Take note that the kernel has all up to `seq`, and make it durable on this very thread, the one that writes.
 
         Handing it to the other thread and back would take about as long again as the sync of a fast disk.
 
         Raises:
             LogWriteFailed: that failed, or an earlier sync.
         """
-        with self._state:
-            self._written = max(self._written, seq)
-            self._events = self._bytes = 0
-            self._since = None
-            if self._failed is not None:
-                raise _again(self._failed)
+        self._written = seq
+        if self._failed is not None:
+            raise _again(self._failed)
         try:
             durable = self._flush()
         except LogWriteFailed as error:
@@ -192,6 +189,9 @@ class GroupSync:
     def _tell(self, durable: int) -> None:
         with self._state:
             self._durable = max(self._durable, durable)
+            if self._durable >= self._written:  # also where this thread has not begun the batch
+                self._events = self._bytes = 0
+                self._since = None
             if not self._waiters:
                 return
             ready = [tell for seq, tell in self._waiters if seq <= self._durable]

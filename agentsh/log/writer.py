@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Literal
+from typing import Literal, cast
 
 from agentsh.base.errors import LogWriteFailed, SessionHeld
 from agentsh.log.chain import Anchor
@@ -92,9 +92,8 @@ class Appender:
         if not drafts:
             return []
         ready = [as_it_is(draft) for draft in drafts] if ready is None else ready
-        whole = [line for line in ready if line is not None]
-        if len(whole) == len(drafts):
-            return self._append(whole, awaited)
+        if None not in ready:
+            return self._append(cast(Sequence[Ready], ready), awaited)
         with self._blobs.writing():
             return self._append([fitted(draft, self._blobs) for draft in drafts], awaited)
 

@@ -96,8 +96,8 @@ def test_everybody_who_waits_is_told_once(monkeypatch: pytest.MonkeyPatch) -> No
             with order:
                 lines.write()
                 seq = lines.seq
-            if n % 7 == 0:
-                lines.sync.now(seq)
+                if n % 7 == 0:
+                    lines.sync.now(seq)
             if n % 3 == 0:
                 lines.sync.when_durable(seq, partial(tell, seq))
             if n % 10 == 0:
