@@ -98,7 +98,7 @@ class GroupSync:
         return future
 
     def now(self, seq: int) -> None:
-        """Take note that the kernel has all up to `seq`, and make it durable on this very thread, the one that writes.
+        """Take note that the kernel has all up to `seq`, and make it durable here: on the thread that writes.
 
         Handing it to the other thread and back would take about as long again as the sync of a fast disk.
 
