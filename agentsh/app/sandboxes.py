@@ -50,7 +50,7 @@ def make_workspace(
     from agentsh.workspace.local import LocalWorkspace
 
     wanted = settings.sandbox
-    limits = Limits(**wanted.limits.model_dump())
+    limits = Limits(**dict(wanted.limits))
     kind, _ = choice(settings)
     try:
         tmp = None if kind == "none" else make_tmp(session, root)
