@@ -16,11 +16,9 @@ def main() -> None:
 
         print(f"agentsh {__version__}")
         return
-    code: int | None = None
-    if argv[:1] == ["ls"]:
-        code = _ls(argv[1:])
-    elif argv[:1] == ["resume"]:
-        code = _held(argv[1:])
+    code = _held(argv[1:]) if argv[:1] == ["resume"] else None
+    if code is None:
+        code = _hot(argv)
     if code is None:
         from agentsh.cli.main import run
 
@@ -28,13 +26,24 @@ def main() -> None:
     sys.exit(code)
 
 
-def _ls(argv: list[str]) -> int | None:
-    """Return the exit code of `ls`, or None where typer has to deal with the words."""
-    from agentsh.cli import hot, ls
-    from agentsh.cli.guard import guarded
+def _hot(argv: list[str]) -> int | None:
+    """Return the exit code of a hot command, or None where typer has to deal with the words."""
+    from agentsh.cli import hot
 
-    values = hot.parse(ls.COMMAND, argv)
-    return None if values is None else guarded(lambda: ls.run(values))
+    name, words = (argv[0], argv[1:]) if argv else ("new", [])
+    if name == "ls":
+        from agentsh.cli import ls
+        from agentsh.cli.guard import guarded
+
+        values = hot.parse(ls.COMMAND, words)
+        return None if values is None else guarded(lambda: ls.run(values))
+    if name not in ("new", "resume"):
+        return None
+    from agentsh.cli import sessions
+
+    command, run = (sessions.NEW, sessions.new) if name == "new" else (sessions.RESUME, sessions.resume)
+    parsed = hot.parse(command, words)
+    return None if parsed is None else run(parsed)
 
 
 def _held(argv: list[str]) -> int | None:

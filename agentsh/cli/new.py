@@ -1,6 +1,7 @@
 """`agentsh new`: choose a model, make a workspace, create the session, run it."""
 
 import asyncio
+import gc
 import os
 import sys
 from dataclasses import dataclass
@@ -58,7 +59,11 @@ def run(options: NewOptions) -> int:
 
     async def opening(stage: start.Stage) -> Running:
         plan = Plan(homes.write, settings, pick.choice, stage.screens, stage.limits, options.run.budget_tokens)
-        return await new_session(plan, session, provisioned, cwd=cwd, mode=mode)
+        try:
+            return await new_session(plan, session, provisioned, cwd=cwd, mode=mode)
+        finally:
+            gc.freeze()
+            gc.enable()
 
     async def first(made: Session) -> None:
         if options.name:

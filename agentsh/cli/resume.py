@@ -71,11 +71,11 @@ def run(options: ResumeOptions) -> int:
 def _shown(place: Place) -> int:
     from agentsh.cli import replay
 
+    gc.enable()
     return replay.run(replay.ReplayOptions(place.id, False, None, False, 1, None, (), False, "screen", None))
 
 
 def _go_on(options: ResumeOptions, homes: "Homes", place: Place, directory: Path | None, words: str | None) -> int:
-    gc.disable()  # a tenth of the time until the session is open: none of what is loaded by then is garbage
     import asyncio
 
     from agentsh.app.build import Plan, resume_session
