@@ -1,7 +1,6 @@
 """Going back to an earlier moment, and forward again: the log only grows, the files follow what it says."""
 
 import asyncio
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from agentsh.base.errors import UsageProblem
@@ -19,8 +18,7 @@ MAX_NAMED = 50
 """Conflicts in one event."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a rewind came to. winding: what it was about to do to files, None where it left them alone."""
 
     seq: int
