@@ -76,15 +76,17 @@ def _shown(place: Place) -> int:
 
 
 def _go_on(options: ResumeOptions, homes: "Homes", place: Place, directory: Path | None, words: str | None) -> int:
+    from agentsh.app.sandboxes import choice, choose_early, unsandboxed
+    from agentsh.app.settings import load_settings
+
+    settings = load_settings(homes, os.environ)
+    choose_early(settings)
     import asyncio
 
     from agentsh.app.build import Plan, resume_session
     from agentsh.app.choosing import for_resume
-    from agentsh.app.sandboxes import choice, unsandboxed
-    from agentsh.app.settings import load_settings
     from agentsh.cli import start
 
-    settings = load_settings(homes, os.environ)
     words_given = replace(options.run, prompt=words)
     prompt = words_given.first_prompt()
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from threading import Lock
 from typing import Literal, NamedTuple, Protocol
 
 Kind = Literal["auto", "bwrap", "landlock", "seatbelt", "none"]
@@ -108,9 +109,20 @@ class Found(NamedTuple):
     why: str
 
 
-@cache
+_probing = Lock()
+
+
 def probe(kind: Kind) -> Found:
-    """Try a kind with a real run; remembered for the life of the process. At most 5 s, usually 5 ms."""
+    """Try a kind with a real run; remembered for the life of the process. At most 5 s, usually 5 ms.
+
+    Who asks while another thread tries waits for what that finds.
+    """
+    with _probing:
+        return _probed(kind)
+
+
+@cache
+def _probed(kind: Kind) -> Found:
     if kind == "bwrap":
         from agentsh.workspace import sandbox_bwrap
 
