@@ -12,16 +12,20 @@ demo: install
 	$(BIN)/agentsh new --model demo --empty -p "$(PROMPT)"
 	$(BIN)/agentsh ls --limit 3
 
+# pip compiles what it copies and not what it links to; where Python may not do so itself (PYTHONDONTWRITEBYTECODE),
+# each command would begin with that.
 install: $(VENV)/.installed
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/python -m compileall -q agentsh
 	touch $@
 
 install-test: $(VENV)/.installed-test
 $(VENV)/.installed-test: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[test]"
+	$(BIN)/python -m compileall -q agentsh
 	touch $@
 
 # Debian packages that tests use: installed where they are missing and we are root; else it is said, and those

@@ -6,8 +6,8 @@ processes then run in turn, A B C D A B C D …: `resume` of both to a context t
 command goes; and two that parse the lines of the smaller session from one plain file, with the models of the
 vocabulary through our own codec, and with a pydantic model of the line before that. Each is timed from its start to
 the line in which it says that it is ready, by the clock and in processor time, which other work on the machine
-touches less. Medians, and medians of the ratios of each round; peak memory as each
-process sees it itself. Seconds belong to one machine and one moment; the ratios travel.
+touches less; all run from bytecode, as after an installation. Medians, and medians of the ratios of each round; peak
+memory as each process sees it itself. Seconds belong to one machine and one moment; the ratios travel.
 """
 
 import asyncio
@@ -43,12 +43,12 @@ TURN_EVENTS = 400
 
 RESUME = """
 import gc
-gc.disable()  # as `agentsh.cli.resume` does
+gc.disable()  # as `agentsh.cli.sessions` does
 import asyncio, sys, time
 from pathlib import Path
 from agentsh.app.build import Plan, Screens, resume_session
-from agentsh.app.paths import Home
-from agentsh.app.settings import Settings, choose_model
+from agentsh.app.paths import Home, Homes
+from agentsh.app.settings import choose_model, load_settings
 from agentsh.app.stores import blob_store
 from agentsh.app.texts import BlobTexts
 from agentsh.context.budget import fit
@@ -58,16 +58,17 @@ from agentsh.ports.model import Prompt
 from agentsh.ports.tokens import ByteEstimate
 
 home, session = Home(Path(sys.argv[1]), True), sys.argv[2]
-settings = Settings()
+settings = load_settings(Homes((home,), home), {"HOME": sys.argv[1]})
 
 async def main():
     async def plan_for(state):
         return Plan(home, settings, choose_model(settings, {"OPENAI_API_KEY": "sk-none"}, "gpt-5"), Screens(()))
     running = await resume_session(home, session, settings, plan_for=plan_for, show=lambda past: None)
+    gc.freeze()
+    gc.enable()
     state = running.session.state
     fitted = fit(state, BlobTexts(blob_store(home)), ByteEstimate(), marks=Marks(128_000))
     body = encode(Prompt(state.model, fitted.messages, ()))
-    gc.enable()
     print(len(fitted.messages), fitted.tokens, len(body), time.process_time(), flush=True)
     await running.session.close()
 
@@ -241,6 +242,8 @@ def prepare(place: Path, events: int, more: int) -> tuple[Home, Path]:
 
 def main(rounds: int, events: int) -> None:
     with tempfile.TemporaryDirectory() as place:
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(place) / "bytecode")
         home, plain = prepare(Path(place), events, events * 10)
         report(measure(home, plain, rounds), events, plain.stat().st_size / 1e6)
 

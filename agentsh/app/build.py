@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import platform
 import shutil
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -11,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentsh import __version__
 from agentsh.app.choosing import another
@@ -65,8 +64,7 @@ if TYPE_CHECKING:
 BY = f"agentsh {__version__}"
 
 
-@dataclass(frozen=True, slots=True)
-class Screens:
+class Screens(NamedTuple):
     """What watches and who answers. renderers: each sees every fact. approver: None where nobody can be asked."""
 
     renderers: Sequence[Renderer]
@@ -74,8 +72,7 @@ class Screens:
     on_failure: Callable[[Renderer, Exception], None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(NamedTuple):
     """A session of this process, and what else a command needs of it."""
 
     session: Session
@@ -192,6 +189,8 @@ def _birth(session: str, choice: Choice, provisioned: "Provisioned", cwd: Path, 
 
 def _prompt(origin: WorkspaceOrigin | None, now: Surroundings) -> str:
     """Return the system prompt, as of now. origin: None where the log has lost it."""
+    import platform
+
     made_of = ""
     if origin is not None:
         made_of = {

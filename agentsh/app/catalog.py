@@ -70,33 +70,61 @@ class Filter(NamedTuple):
     archived: bool = True
 
 
-def places(homes: Iterable[Home]) -> list[Place]:
-    """Return every session of the homes, newest first. A directory with a foreign name is none."""
-    found = [place for home in homes for place in _places(home)]
-    found.sort(key=lambda p: (p.updated_ns, p.id), reverse=True)
-    return found
+class _Log(NamedTuple):
+    """A log as it lies there, in the order of lists. found: of its newest file, None where there is none."""
+
+    updated_ns: int
+    id: str
+    home: Home
+    found: os.stat_result | None
+    archived: bool
+
+    def place(self) -> Place:
+        if self.found is None:
+            return Place(self.home, self.id, 0, 0, "")
+        size = self.found.st_size
+        stamp = f"{VERSION}:{size}:{self.updated_ns}:{self.found.st_ino}"
+        return Place(self.home, self.id, self.updated_ns, size, stamp, self.archived)
 
 
-def _places(home: Home) -> Iterator[Place]:
+def places(homes: Iterable[Home], *, newest: int = 0, archived: bool = True, named: str | None = None) -> list[Place]:
+    """Return every session of the homes, newest first. A directory with a foreign name is none.
+
+    newest: only so many; 0 for all. archived: those too. named: only those whose ids begin or end so. Of thousands of
+    sessions no more is made than is asked for: what is left to do for each of the others is one lstat.
+    """
+    logs = [log for home in homes for log in _logs(home, named) if archived or not log.archived]
+    if 0 < newest < len(logs):
+        from heapq import nlargest
+
+        first = nlargest(newest, logs)
+        if all(is_session_id(log.id) for log in first):
+            return [log.place() for log in first]
+    return [log.place() for log in sorted(logs, reverse=True) if is_session_id(log.id)][: newest or None]
+
+
+def _logs(home: Home, named: str | None) -> Iterator[_Log]:
+    """Yield what is in the directory of a home's sessions, foreign names too, as long as a log could be in there."""
     try:
-        entries = os.scandir(home.sessions)
+        root = os.open(home.sessions, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return
-    with entries:
-        for entry in entries:
-            if not is_session_id(entry.name):
+    try:
+        for name in os.listdir(root):
+            if named is not None and not (name.startswith(named) or name.endswith(named)):
                 continue
-            archived = False
-            found: os.stat_result | None
             try:
-                found = os.lstat(f"{entry.path}/{LOG_NAME}")  # a link is not followed by who reads it either
+                found = os.lstat(f"{name}/{LOG_NAME}", dir_fd=root)  # a link is not followed by who reads it either
             except OSError:
-                found, archived = _without_open_segment(entry.path)
-                if found is None:
-                    yield Place(home, entry.name, 0, 0, "")
-                    continue
-            stamp = f"{VERSION}:{found.st_size}:{found.st_mtime_ns}:{found.st_ino}"
-            yield Place(home, entry.name, found.st_mtime_ns, found.st_size, stamp, archived)
+                if is_session_id(name):
+                    other, archived = _without_open_segment(f"{home.sessions}/{name}")
+                    yield _Log(0 if other is None else other.st_mtime_ns, name, home, other, archived)
+                continue
+            yield _Log(found.st_mtime_ns, name, home, found, False)
+    except OSError:
+        return
+    finally:
+        os.close(root)
 
 
 def _without_open_segment(directory: str) -> tuple[os.stat_result | None, bool]:
@@ -131,14 +159,12 @@ def sized(place: Place) -> Place:
 
 def rows(homes: Homes, wanted: Filter) -> list[Row]:
     """Return the rows of `ls`."""
-    found = [place for place in places(homes.read) if wanted.archived or not place.archived]
+    simple = not wanted.query and not wanted.tags
+    newest = wanted.limit if simple and wanted.sort == "updated" else 0
+    found = places(homes.read, newest=newest, archived=wanted.archived)
     if wanted.sort == "size":
-        found = [sized(place) for place in found]
-    simple = not wanted.query and not wanted.tags and wanted.sort in ("updated", "size")
-    if wanted.sort == "size":
-        found.sort(key=lambda p: p.size, reverse=True)
-    if simple and wanted.limit:
-        found = found[: wanted.limit]
+        found = sorted(map(sized, found), key=lambda p: p.size, reverse=True)
+        found = found[: wanted.limit] if simple and wanted.limit else found
     pairs = [(place, summary) for place, summary in with_summaries(found) if _fits(place, summary, wanted)]
     if wanted.sort == "created":
         pairs.sort(key=lambda pair: (pair[1].get("created") or "", pair[0].id), reverse=True)
@@ -268,13 +294,12 @@ def find(homes: Homes, text: str | None, *, last: bool = False) -> Place:
         SessionMissing: none fits.
         SessionAmbiguous: several do.
     """
-    found = places(homes.read)
     if last or text is None:
-        found = [place for place in found if not place.archived]
+        found = places(homes.read, newest=1, archived=False)
         if not found:
             raise SessionMissing("there is no session yet", hint="start one with `agentsh new`")
         return found[0]
-    matches = _by_id(found, text) or _by_title(found, text)
+    matches = _by_id(homes, text) or _by_title(homes, text)
     if not matches:
         raise SessionMissing(f"no session {text!r}", hint="`agentsh ls --all` lists them")
     if len(matches) > 1:
@@ -287,17 +312,17 @@ def find(homes: Homes, text: str | None, *, last: bool = False) -> Place:
 
 def find_by_id(homes: Homes, text: str) -> Place | None:
     """Return the one session whose id `text` names, or None: for who must be quick and opens no log."""
-    matches = _by_id(places(homes.read), text)
+    matches = _by_id(homes, text)
     return matches[0] if len(matches) == 1 else None
 
 
-def _by_id(found: list[Place], text: str) -> list[Place]:
-    by_id = {place.id: place for place in reversed(found)}
+def _by_id(homes: Homes, text: str) -> list[Place]:
+    by_id = {place.id: place for place in reversed(places(homes.read, named=text))}
     return [by_id[i] for i in matching_ids(list(by_id), text)]
 
 
-def _by_title(found: list[Place], text: str) -> list[Place]:
-    return [place for place, summary in with_summaries(found) if summary.get("title") == text]
+def _by_title(homes: Homes, text: str) -> list[Place]:
+    return [place for place, summary in with_summaries(places(homes.read)) if summary.get("title") == text]
 
 
 def refuse_held(place: Place) -> None:

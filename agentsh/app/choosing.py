@@ -5,6 +5,7 @@ machine: a profile that is gone, or a variable that is not set, must not send it
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -131,7 +132,7 @@ async def _found_again(settings: Settings, model: str, was: str, usual: Ports) -
 def _at(settings: Settings, server: LocalServer, model: str) -> Choice:
     """Return a model of a server that was found; keys of the environment are not for it."""
     choice = choose_model(settings, {"OPENAI_BASE_URL": server.base_url}, model)
-    return choice.model_copy(update={"listed": server.windows.get(model)})
+    return replace(choice, listed=server.windows.get(model))
 
 
 def _with_key(settings: Settings, choice: Choice) -> Choice:

@@ -55,11 +55,12 @@ def checkpoint_policy(settings: Settings) -> CheckpointPolicy:
 
 def packing(root: Path, kind: str | None) -> Callable[[], None]:
     """Begin to make a clone independent of its origin, where it is not yet; return what stops that."""
+    if kind != "git":
+        return lambda: None
     from agentsh.workspace.git_history import HistoryPacker
 
     packer = HistoryPacker(root)
-    if kind == "git":
-        packer.start()
+    packer.start()
     return packer.close
 
 

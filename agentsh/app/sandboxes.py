@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from agentsh.app.paths import Home, user_home
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 def choice(settings: Settings) -> tuple[Kind, str | None]:
     """Return the kind of sandbox that commands will run in, and what should be said about it."""
     return choose(settings.sandbox.kind)
+
+
+def choose_early(settings: Settings) -> None:
+    """Begin to find out which kind works, while the rest is loaded: another process does that, and takes 20 ms."""
+    Thread(target=choice, args=(settings,), name="sandbox", daemon=True).start()
 
 
 def first_mode(settings: Settings, asked: str | None) -> tuple[Mode, str | None]:
@@ -50,7 +56,7 @@ def make_workspace(
     from agentsh.workspace.local import LocalWorkspace
 
     wanted = settings.sandbox
-    limits = Limits(**wanted.limits.model_dump())
+    limits = Limits(**dict(wanted.limits))
     kind, _ = choice(settings)
     try:
         tmp = None if kind == "none" else make_tmp(session, root)

@@ -6,8 +6,8 @@ AGENTSH_MODEL and OPENAI_* variables, then the options of the command.
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -79,6 +79,8 @@ def _pattern(pattern: str) -> str:
 
 
 class _Section(BaseModel):
+    """Its schema is built on first use, and where nothing is configured there is none: `model_construct`."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
@@ -220,21 +222,21 @@ class SandboxSettings(_Section):
     writable: list[str] = []
     readable: list[str] = []
     unreadable: list[str] = []
-    limits: LimitSettings = LimitSettings()
+    limits: LimitSettings = LimitSettings.model_construct()
 
 
 class Settings(_Section):
     """The whole of agentsh.toml. model: a profile or a model's name."""
 
     model: str | None = None
-    session: SessionSettings = SessionSettings()
-    context: ContextSettings = ContextSettings()
-    log: LogSettings = LogSettings()
-    ui: UiSettings = UiSettings()
-    checkpoint: CheckpointSettings = CheckpointSettings()
-    permissions: PermissionSettings = PermissionSettings()
-    secrets: SecretSettings = SecretSettings()
-    sandbox: SandboxSettings = SandboxSettings()
+    session: SessionSettings = SessionSettings.model_construct()
+    context: ContextSettings = ContextSettings.model_construct()
+    log: LogSettings = LogSettings.model_construct()
+    ui: UiSettings = UiSettings.model_construct()
+    checkpoint: CheckpointSettings = CheckpointSettings.model_construct()
+    permissions: PermissionSettings = PermissionSettings.model_construct()
+    secrets: SecretSettings = SecretSettings.model_construct()
+    sandbox: SandboxSettings = SandboxSettings.model_construct()
     models: dict[str, Profile] = {}
     hooks: dict[str, HookSettings] = {}
 
@@ -256,7 +258,10 @@ def load_settings(homes: Homes, env: Mapping[str, str]) -> Settings:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        text = file.read_text(encoding="utf-8-sig")
+        import tomllib
+
+        return tomllib.loads(text)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
@@ -265,6 +270,8 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _check(merged: dict[str, Any], files: Mapping[Path, None]) -> Settings:
+    if not merged or (merged.keys() == {"model"} and isinstance(merged["model"], str)):
+        return Settings.model_construct(**merged)  # nothing to check, and that would take 10 ms
     try:
         return Settings.model_validate(merged)
     except ValidationError as error:
@@ -283,25 +290,24 @@ def _merge(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-class Choice(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Choice:
     """A model that was chosen: what the log records of it, and how to reach it.
 
     listed: its window, as the server that was just found says.
     """
 
-    model_config = ConfigDict(frozen=True, defer_build=True)
-
     model: str
     profile: str | None
     wire: str
     base_url: str
-    api_key: str | None = Field(repr=False)
+    api_key: str | None = field(repr=False)
     timeout_s: float
     options: dict[str, Any]
     context_window: int | None
+    price: PriceSettings | None
     reserve_tokens: int | None = None
     listed: Window | None = None
-    price: PriceSettings | None
 
     @property
     def host(self) -> str | None:
@@ -344,7 +350,7 @@ def choose_model(settings: Settings, env: Mapping[str, str], name: str | None) -
     name = name or DEFAULT_MODEL
     profile = settings.models.get(name)
     if profile is None:
-        profile = Profile(wire="demo") if name == "demo" else Profile()
+        profile = Profile.model_construct(wire="demo" if name == "demo" else "chat")
         label = None
     else:
         label = name

@@ -1,5 +1,6 @@
 """Where `agentsh` starts: the hot commands are answered here, before any framework is imported (ADR 0002)."""
 
+import gc
 import os
 import signal
 import sys
@@ -16,25 +17,35 @@ def main() -> None:
 
         print(f"agentsh {__version__}")
         return
-    code: int | None = None
-    if argv[:1] == ["ls"]:
-        code = _ls(argv[1:])
-    elif argv[:1] == ["resume"]:
-        code = _held(argv[1:])
+    code = _held(argv[1:]) if argv[:1] == ["resume"] else None
+    if code is None:
+        code = _hot(argv)
     if code is None:
         from agentsh.cli.main import run
 
         code = run(argv)
+    gc.freeze()  # else the interpreter looks through all of it for garbage at its end: a twentieth of a turn
     sys.exit(code)
 
 
-def _ls(argv: list[str]) -> int | None:
-    """Return the exit code of `ls`, or None where typer has to deal with the words."""
-    from agentsh.cli import hot, ls
-    from agentsh.cli.guard import guarded
+def _hot(argv: list[str]) -> int | None:
+    """Return the exit code of a hot command, or None where typer has to deal with the words."""
+    from agentsh.cli import hot
 
-    values = hot.parse(ls.COMMAND, argv)
-    return None if values is None else guarded(lambda: ls.run(values))
+    name, words = (argv[0], argv[1:]) if argv else ("new", [])
+    if name == "ls":
+        from agentsh.cli import ls
+        from agentsh.cli.guard import guarded
+
+        values = hot.parse(ls.COMMAND, words)
+        return None if values is None else guarded(lambda: ls.run(values))
+    if name not in ("new", "resume"):
+        return None
+    from agentsh.cli import sessions
+
+    command, run = (sessions.NEW, sessions.new) if name == "new" else (sessions.RESUME, sessions.resume)
+    parsed = hot.parse(command, words)
+    return None if parsed is None else run(parsed)
 
 
 def _held(argv: list[str]) -> int | None:

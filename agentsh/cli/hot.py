@@ -1,17 +1,22 @@
 """One table per hot command, read by two parsers: a small one of our own, and typer's.
 
-`agentsh ls` must answer before a framework could even be imported (ADR 0002). Its options stand in a table;
-`parse` reads plain command lines by it, and `typer_function` makes the typer command from the very same
-table, so the two cannot drift. Whatever `parse` does not understand it leaves to typer, which knows best how
-to complain.
+`agentsh ls` must answer before a framework could even be imported, and a session need not wait for one (ADR 0002).
+The options stand in a table; `parse` reads plain command lines by it, and `typer_function` makes the typer command
+from the very same table, so the two cannot drift. Whatever `parse` does not understand it leaves to typer, which
+knows best how to complain.
 """
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 
 class Option(NamedTuple):
-    """One option. kind: `flag`, `text`, `count` (an int of at least 0) or `choice`. many: may be repeated."""
+    """One option. kind: `flag`, `text`, `path`, `count` (an int), `amount` (a float) or `choice`.
+
+    many: may be repeated. least: the smallest count or amount.
+    """
 
     name: str
     flags: tuple[str, ...]
@@ -20,28 +25,42 @@ class Option(NamedTuple):
     default: Any = None
     many: bool = False
     choices: tuple[str, ...] = ()
+    least: int = 0
 
 
-class Command(NamedTuple):
-    """A hot command. argument: name and help of its one optional positional."""
+class Argument(NamedTuple):
+    """An optional positional. metavar: how help shows it."""
 
     name: str
     help: str
-    argument: tuple[str, str]
+    metavar: str | None = None
+
+
+class Command(NamedTuple):
+    """A hot command."""
+
+    name: str
+    help: str
+    arguments: tuple[Argument, ...]
     options: tuple[Option, ...]
+
+
+def defaults(command: Command) -> dict[str, Any]:
+    """Return the values where nothing is given."""
+    values: dict[str, Any] = {option.name: () if option.many else option.default for option in command.options}
+    return values | dict.fromkeys(argument.name for argument in command.arguments)
 
 
 def parse(command: Command, argv: list[str]) -> dict[str, Any] | None:
     """Return the values by name, or None where typer should have a look (help, mistakes, rare forms)."""
     by_flag = {flag: option for option in command.options for flag in option.flags}
-    values: dict[str, Any] = {option.name: () if option.many else option.default for option in command.options}
-    values[command.argument[0]] = None
-    words = iter(argv)
+    values = defaults(command)
+    places, words = [argument.name for argument in command.arguments], iter(argv)
     for word in words:
         if not word.startswith("-"):
-            if values[command.argument[0]] is not None:
+            if not places:
                 return None
-            values[command.argument[0]] = word
+            values[places.pop(0)] = word
             continue
         flag, equals, inline = word.partition("=")
         option = by_flag.get(flag)
@@ -58,11 +77,19 @@ def parse(command: Command, argv: list[str]) -> dict[str, Any] | None:
     return values
 
 
+_PLAIN = {"count": re.compile("[0-9]{1,12}"), "amount": re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")}
+
+
 def _value(option: Option, text: str) -> Any:
     if text.startswith("-"):
         return None
-    if option.kind == "count":
-        return int(text) if text.isascii() and text.isdigit() else None
+    if option.kind in ("count", "amount"):
+        if not _PLAIN[option.kind].fullmatch(text):
+            return None
+        value = int(text) if option.kind == "count" else float(text)
+        return value if value >= option.least else None
+    if option.kind == "path":
+        return Path(text) if text else None
     if option.kind == "choice":
         return text if text in option.choices else None
     return text
@@ -77,6 +104,7 @@ def typer_function(command: Command, run: Callable[[dict[str, Any]], None]) -> C
     import typer
 
     make_enum: Any = enum.Enum  # its functional form, with names that no type checker can know
+    kinds: dict[str, Any] = {"flag": bool, "count": int, "amount": float, "path": Path}
 
     def parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
         return inspect.Parameter(
@@ -84,19 +112,20 @@ def typer_function(command: Command, run: Callable[[dict[str, Any]], None]) -> C
         )
 
     parameters = [
-        parameter(command.argument[0], Annotated[str | None, typer.Argument(help=command.argument[1])], None)
+        parameter(a.name, Annotated[str | None, typer.Argument(help=a.help, metavar=a.metavar)], None)
+        for a in command.arguments
     ]
     for option in command.options:
         info = typer.Option(
             *option.flags,
             help=option.help,
-            min=0 if option.kind == "count" else None,
+            min=option.least if option.kind in ("count", "amount") else None,
         )
-        kind: Any = {"flag": bool, "count": int}.get(option.kind, str)
+        kind: Any = kinds.get(option.kind, str)
         default = option.default
         if option.choices:  # typer knows choices as enums
             kind = make_enum(option.name.title(), {c: c for c in option.choices})
-            default = kind(option.default)
+            default = None if option.default is None else kind(option.default)
         if option.many:
             kind, default = list[str], []
         elif default is None:

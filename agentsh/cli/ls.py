@@ -11,12 +11,12 @@ from agentsh.app.width import columns_from
 from agentsh.base.text import clean, one_line
 from agentsh.cli.columns import fit, width
 from agentsh.cli.guard import print_json
-from agentsh.cli.hot import Command, Option
+from agentsh.cli.hot import Argument, Command, Option
 
 COMMAND = Command(
     name="ls",
     help="List sessions, newest first.",
-    argument=("query", "Words that title, id, project or tags must contain."),
+    arguments=(Argument("query", "Words that title, id, project or tags must contain."),),
     options=(
         Option("tag", ("--tag",), "text", "Only sessions with this tag; may be repeated.", many=True),
         Option("all", ("--all",), "flag", "Everything, not only the newest 50; archived too.", False),

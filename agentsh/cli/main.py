@@ -1,14 +1,14 @@
 """The typer command line: signatures and help only; the bodies import lazily."""
 
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from agentsh.cli import branching, hot, keeping, ls
+from agentsh.cli import branching, hot, keeping, ls, sessions
 from agentsh.cli.guard import guarded
-from agentsh.cli.options import RunOptions
 
 app = typer.Typer(
     name="agentsh",
@@ -18,15 +18,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-class ModeName(StrEnum):
-    """Approval modes."""
-
-    ask = "ask"
-    auto = "auto"
-    plan = "plan"
-    yolo = "yolo"
 
 
 class ContextFormat(StrEnum):
@@ -45,22 +36,6 @@ class ReplayFormat(StrEnum):
     json = "json"
 
 
-Model = Annotated[
-    str | None, typer.Option("--model", "-m", help="A profile of agentsh.toml, a model's name, or demo.")
-]
-Mode = Annotated[
-    ModeName | None,
-    typer.Option("--mode", help="ask: before effects; auto: edits run, commands ask; plan: read-only; yolo: never."),
-]
-Print = Annotated[bool, typer.Option("-p", "--print", help="No terminal: print the final answer only.")]
-Json = Annotated[bool, typer.Option("--json", help="Print each event as its line in the log; implies -p.")]
-MaxSteps = Annotated[
-    int | None, typer.Option("--max-steps", "--max-turns", min=1, help="Model calls at most for one prompt.")
-]
-MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0.0, help="US dollars at most for one prompt.")]
-Budget = Annotated[int | None, typer.Option("--budget", min=2000, help="Tokens at most for a request.")]
-
-
 def _version(value: bool) -> None:
     if value:
         from agentsh import __version__
@@ -77,56 +52,19 @@ def _agentsh(
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:
-        new()
+        _exit(sessions.new(hot.defaults(sessions.NEW)))
 
 
-@app.command()
-def new(
-    prompt: Annotated[str | None, typer.Argument(help="What to do; `-` or a pipe reads it from stdin.")] = None,
-    from_: Annotated[Path | None, typer.Option("--from", help="Copy the workspace from here.")] = None,
-    empty: Annotated[bool, typer.Option("--empty", help="Start in an empty workspace.")] = False,
-    in_place: Annotated[bool, typer.Option("--in-place", help="Work in the current directory itself.")] = False,
-    name: Annotated[str | None, typer.Option("--name", help="A title for the session.")] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="A tag; may be repeated.")] = None,
-    model: Model = None,
-    mode: Mode = None,
-    print_: Print = False,
-    json: Json = False,
-    max_steps: MaxSteps = None,
-    max_cost: MaxCost = None,
-    budget: Budget = None,
-) -> None:
-    """Start a session in a workspace of its own."""
-    from agentsh.cli import new as command
-
-    run = RunOptions(prompt, model, mode.value if mode else None, print_, json, max_steps, max_cost, budget)
-    options = command.NewOptions(run, from_, empty, in_place, name, tuple(tag or ()))
-    raise typer.Exit(guarded(lambda: command.run(options)))
+def _exit(code: int) -> None:
+    raise typer.Exit(code)
 
 
-@app.command()
-def resume(
-    session: Annotated[str | None, typer.Argument(metavar="[ID]", help="An id, a part of one, or a title.")] = None,
-    prompt: Annotated[str | None, typer.Argument(help="What to do next.")] = None,
-    last: Annotated[
-        bool, typer.Option("--last", help="The newest session; then the first word is the prompt.")
-    ] = False,
-    model: Model = None,
-    mode: Mode = None,
-    directory: Annotated[Path | None, typer.Option("--dir", help="Where the workspace is now.")] = None,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Show it, change nothing.")] = False,
-    budget: Budget = None,
-    print_: Print = False,
-    json: Json = False,
-    max_steps: MaxSteps = None,
-    max_cost: MaxCost = None,
-) -> None:
-    """Go on with a session."""
-    from agentsh.cli import resume as command
+def _add(command: hot.Command, run: Callable[[dict[str, Any]], int]) -> None:
+    app.command(command.name)(hot.typer_function(command, lambda values: _exit(run(values))))
 
-    run = RunOptions(prompt, model, mode.value if mode else None, print_, json, max_steps, max_cost, budget)
-    options = command.ResumeOptions(run, session, last, directory, read_only)
-    raise typer.Exit(guarded(lambda: command.run(options)))
+
+_add(sessions.NEW, sessions.new)
+_add(sessions.RESUME, sessions.resume)
 
 
 @app.command()
@@ -277,11 +215,7 @@ branching.register(app)
 keeping.register(app)
 
 
-def _exit(code: int) -> None:
-    raise typer.Exit(code)
-
-
-app.command(ls.COMMAND.name)(hot.typer_function(ls.COMMAND, lambda values: _exit(guarded(lambda: ls.run(values)))))
+_add(ls.COMMAND, lambda values: guarded(lambda: ls.run(values)))
 
 
 def run(argv: list[str]) -> int:

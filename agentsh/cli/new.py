@@ -1,24 +1,26 @@
-"""`agentsh new`: choose a model, make a workspace, create the session, run it."""
+"""`agentsh new`: choose a model, make a workspace, create the session, run it.
 
-import asyncio
+Imports little at the top: what sandboxes there are is found out while the rest is loaded.
+"""
+
+import gc
 import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from agentsh.app.build import Plan, Running, new_session
-from agentsh.app.choosing import for_new
 from agentsh.app.paths import Homes, find_homes, here, prepare
-from agentsh.app.rooms import room_of
-from agentsh.app.sandboxes import first_mode
-from agentsh.app.settings import load_settings
+from agentsh.app.sandboxes import choose_early, first_mode
+from agentsh.app.settings import Settings, load_settings
 from agentsh.base.errors import UsageProblem
-from agentsh.cli import start
-from agentsh.cli.copying import CopyProgress
 from agentsh.cli.options import RunOptions
-from agentsh.engine.session import Session
-from agentsh.workspace.provision import Provisioned, provision
+
+if TYPE_CHECKING:
+    from agentsh.app.build import Running
+    from agentsh.cli.start import Stage
+    from agentsh.engine.session import Session
+    from agentsh.workspace.provision import Provisioned
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,18 @@ def run(options: NewOptions) -> int:
     homes = find_homes(cwd, os.environ)
     cwd = cwd or homes.write.root
     settings = load_settings(homes, os.environ)
+    choose_early(settings)
+    return _start(options, homes, settings, cwd)
+
+
+def _start(options: NewOptions, homes: Homes, settings: Settings, cwd: Path) -> int:
+    import asyncio
+
+    from agentsh.app.build import Plan, new_session
+    from agentsh.app.choosing import for_new
+    from agentsh.app.rooms import room_of
+    from agentsh.cli import start
+
     prompt = options.run.first_prompt()
     _tell(homes.note)
     pick = asyncio.run(for_new(settings, os.environ, options.run.model))
@@ -56,11 +70,15 @@ def run(options: NewOptions) -> int:
     mode, said = first_mode(settings, options.run.mode)
     _tell(said)
 
-    async def opening(stage: start.Stage) -> Running:
+    async def opening(stage: "Stage") -> "Running":
         plan = Plan(homes.write, settings, pick.choice, stage.screens, stage.limits, options.run.budget_tokens)
-        return await new_session(plan, session, provisioned, cwd=cwd, mode=mode)
+        try:
+            return await new_session(plan, session, provisioned, cwd=cwd, mode=mode)
+        finally:
+            gc.freeze()
+            gc.enable()
 
-    async def first(made: Session) -> None:
+    async def first(made: "Session") -> None:
         if options.name:
             await made.rename(options.name)
         if options.tags:
@@ -74,9 +92,11 @@ def _tell(note: str | None) -> None:
         print(f"agentsh: {note}", file=sys.stderr)
 
 
-def _workspace(options: NewOptions, homes: Homes, cwd: Path) -> tuple[str, Provisioned]:
+def _workspace(options: NewOptions, homes: Homes, cwd: Path) -> tuple[str, "Provisioned"]:
     from agentsh.base.clock import SystemClock
     from agentsh.base.ids import new_session_id
+    from agentsh.cli.copying import CopyProgress
+    from agentsh.workspace.provision import provision
 
     home = homes.write
     while True:

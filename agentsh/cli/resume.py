@@ -71,20 +71,22 @@ def run(options: ResumeOptions) -> int:
 def _shown(place: Place) -> int:
     from agentsh.cli import replay
 
+    gc.enable()
     return replay.run(replay.ReplayOptions(place.id, False, None, False, 1, None, (), False, "screen", None))
 
 
 def _go_on(options: ResumeOptions, homes: "Homes", place: Place, directory: Path | None, words: str | None) -> int:
-    gc.disable()  # a tenth of the time until the session is open: none of what is loaded by then is garbage
+    from agentsh.app.sandboxes import choice, choose_early, unsandboxed
+    from agentsh.app.settings import load_settings
+
+    settings = load_settings(homes, os.environ)
+    choose_early(settings)
     import asyncio
 
     from agentsh.app.build import Plan, resume_session
     from agentsh.app.choosing import for_resume
-    from agentsh.app.sandboxes import choice, unsandboxed
-    from agentsh.app.settings import load_settings
     from agentsh.cli import start
 
-    settings = load_settings(homes, os.environ)
     words_given = replace(options.run, prompt=words)
     prompt = words_given.first_prompt()
 

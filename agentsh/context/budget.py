@@ -6,8 +6,8 @@ enough, else older turns are compacted or cut.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
+from typing import Literal, NamedTuple
 
 from agentsh.base.errors import ContextOverflow
 from agentsh.context.marks import Marks
@@ -29,8 +29,7 @@ WHOLE_STEPS = (8, 4)
 Kind = Literal["keep", "prune", "compact", "cut"]
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """What is done about the size of a request. `compact`: the engine is to compact first and to ask again."""
 
     kind: Kind
@@ -38,8 +37,7 @@ class Decision:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A request that fits: its blocks in order with the tokens of each, by the counter that was used.
 
     tokens: the whole, with fixed_tokens for what stands beside the messages (tools). cut: to be recorded by

@@ -1,7 +1,8 @@
 """What a compaction would do: which part it replaces, and how long its summary may be. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from agentsh.context.budget import Scale
 from agentsh.context.marks import Marks
@@ -20,8 +21,7 @@ SUMMARY_SHARE = 0.1
 MIN_SUMMARY_TOKENS, MAX_SUMMARY_TOKENS = 150, 6_000
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """What a compaction would do. upto_seq: the last event that the summary is to stand for; from_seq: the first.
 
     before_tokens: of the next request as it is. base_tokens: of it with an empty summary. allowed_tokens: what it

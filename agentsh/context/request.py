@@ -6,7 +6,8 @@ the recorded decision of what of it is shown. The wire by whose name the bytes a
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from agentsh.base.errors import BlobMissing
 from agentsh.context.items import is_json_list
@@ -24,8 +25,7 @@ DEFAULT_WIRE = "chat"
 """Of logs that do not name one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
+class Rebuilt(NamedTuple):
     """A request of the past, before its wire puts it into bytes.
 
     missing: blobs that cannot be read now and could be then; where there are any, the bytes differ.

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import NamedTuple
 
 from agentsh.context.meter import Meter
 from agentsh.context.state import AgentItem, SessionState
@@ -22,8 +23,7 @@ TOKEN_BYTES = 4
 Count = Callable[[Block], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Weighed:
+class Weighed(NamedTuple):
     """The tokens of a request. counted: how many of them were known. raw: the estimate of the rest, uncorrected."""
 
     blocks: tuple[int, ...]

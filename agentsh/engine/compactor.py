@@ -6,8 +6,7 @@ account from the log serves. What was asked and what it cost is on record whatev
 
 import contextlib
 import hashlib
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agentsh.base.errors import ContextInvalid, ContextOverflow, ModelError, StreamCut
 from agentsh.base.text import one_line
@@ -38,8 +37,7 @@ MAX_ERROR_CHARS = 300
 By = Literal["auto", "user"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Summary:
+class _Summary(NamedTuple):
     """A summary that may serve, and where it came from. built_seq: of its request; None for a mechanical one."""
 
     text: str

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agentsh.base.text import one_line
 from agentsh.context.fold import KEPT_DAMAGES, apply
@@ -25,8 +25,7 @@ MAX_BEGUN = 3
 MAX_ABOUT_CHARS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Writer:
+class Writer(NamedTuple):
     """This process, as `opened` names it."""
 
     version: str
@@ -39,8 +38,7 @@ async def begin(journal: Journal, init: SessionInit, environment: EnvironmentCha
     await journal.record_all([NewFact(init), NewFact(environment)], durable=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Refolded:
+class Refolded(NamedTuple):
     """What a log was folded to. events, size: the records that had to be folded for it, and their bytes."""
 
     state: SessionState

@@ -1,7 +1,6 @@
 """May a call run? A pure function of what it does, the mode, the rules and what the user said before."""
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from agentsh.engine.rules import Rule, Rules
@@ -27,8 +26,7 @@ class Decision(NamedTuple):
     ruled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A call, and all that decides about it.
 
     parts: what it does; None where that cannot be told, then `unreadable` says why. sandboxed: commands are held.

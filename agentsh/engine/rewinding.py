@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from agentsh.base.errors import UsageProblem
@@ -21,8 +20,7 @@ MAX_NAMED = 50
 """Conflicts in one event."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a rewind came to. winding: what it was about to do to files, None where it left them alone."""
 
     seq: int

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from agentsh.base.errors import LogError, UsageProblem
 from agentsh.base.waiting import to_the_end
@@ -30,8 +30,7 @@ Compacted = Literal["done", "unneeded", "interrupted"]
 """What a compaction came to. unneeded: the context would not become shorter by a tenth."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(NamedTuple):
     """A model to go on with: what the log records of it, and how to reach and price it."""
 
     name: str

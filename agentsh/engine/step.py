@@ -5,7 +5,7 @@ import contextlib
 import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agentsh.base.clock import Clock
 from agentsh.base.errors import ContextInvalid, ContextOverflow, ModelError, StreamCut, UsageProblem
@@ -54,8 +54,7 @@ def _call(call: Call, secrets: Secrets) -> ToolCall:
     return ToolCall(call=call.id[:MAX_NAME_CHARS], name=call.name[:MAX_NAME_CHARS], arguments=arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(NamedTuple):
     """US dollars per million tokens."""
 
     prompt: float

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from agentsh.base.clock import Clock
 from agentsh.base.errors import BadArguments, LogWriteFailed, ToolFailed
@@ -30,8 +30,7 @@ MAX_SEEN_BYTES = 4_000
 """How much of the newest output is kept for a call that is interrupted, and for each partial_output."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A call that may run. decision: why. notes: what hooks had to say, for the model."""
 
     event: Event
@@ -42,8 +41,7 @@ class Prepared:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Unrunnable:
+class Unrunnable(NamedTuple):
     """A call that will not run, with its result."""
 
     event: Event

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agentsh.base.clock import Clock
 from agentsh.base.errors import AgentshError, LogError, SessionHeld
@@ -21,16 +21,14 @@ from agentsh.events.turn import Attachment, TurnEnd, TurnFinished, UserMessage
 TITLE_CHARS = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """When a turn stops by itself. max_steps: model calls. max_cost_usd: None for no limit."""
 
     max_steps: int = 200
     max_cost_usd: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TurnOutcome:
+class TurnOutcome(NamedTuple):
     """How a turn ended. error: where reason is `error`."""
 
     reason: TurnEnd

@@ -39,7 +39,7 @@ class Usage(Value):
         """Return the sum; None counts as nothing."""
         if other is None:
             return self
-        return Usage(
+        return Usage.model_construct(
             prompt=self.prompt + other.prompt,
             cached=self.cached + other.cached,
             completion=self.completion + other.completion,
@@ -47,7 +47,7 @@ class Usage(Value):
         )
 
 
-NO_USAGE = Usage(prompt=0, cached=0, completion=0, reasoning=0)
+NO_USAGE = Usage.model_construct(prompt=0, cached=0, completion=0, reasoning=0)
 
 
 class Fact(Value):

@@ -1,7 +1,6 @@
 """An event: a fact with its place in the log. Loads no pydantic at run time."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -9,8 +8,7 @@ if TYPE_CHECKING:
     from agentsh.events.union import AnyFact
 
 
-@dataclass(frozen=True, slots=True)
-class Opaque:
+class Opaque(NamedTuple):
     """A fact that this version cannot read: a newer type, or members that do not fit. Kept and shown.
 
     problem: why, in one line; empty for a type that is merely unknown.
@@ -21,8 +19,7 @@ class Opaque:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One line of the log. cause: seq of the event that this one answers. raw: the exact line, LF included."""
 
     seq: int

@@ -1,32 +1,28 @@
 """Signals: unlogged previews that say nothing which the next fact will not. They may be dropped."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(NamedTuple):
     """New text of the reply that is streaming."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningDelta:
+class ReasoningDelta(NamedTuple):
     """New reasoning text of the reply that is streaming."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolProgress:
+class ToolProgress(NamedTuple):
     """New output of a running tool. call_seq: seq of its tool_call."""
 
     call_seq: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Retrying:
+class Retrying(NamedTuple):
     """A request failed and will be sent again. attempt: 1 for the first retry."""
 
     attempt: int
@@ -35,15 +31,13 @@ class Retrying:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class SavingStopped:
+class SavingStopped(NamedTuple):
     """The log cannot be written; nothing is being saved. reason: one line."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class DiskNearlyFull:
+class DiskNearlyFull(NamedTuple):
     """There is little room left for the log; nothing with effects is started. reason: one line."""
 
     reason: str

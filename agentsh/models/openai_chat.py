@@ -22,6 +22,7 @@ from agentsh.models.openai_errors import (
     shown_url,
     translate,
 )
+from agentsh.models.openai_loading import load_openai
 from agentsh.ports.model import Endpoint, Prompt, Streamed
 from agentsh.ports.window import Window
 
@@ -39,12 +40,8 @@ ANY_KEY = "none"
 
 
 def preload() -> threading.Thread:
-    """Begin to import openai (0.3 to 0.4 s) in a daemon thread, while the user reads or types; return it."""
-
-    def load() -> None:
-        import openai  # noqa: F401 - the import is the purpose
-
-    thread = threading.Thread(target=load, name="preload-openai", daemon=True)
+    """Begin to import openai (0.2 s) in a daemon thread, while the user reads or types; return it."""
+    thread = threading.Thread(target=load_openai, name="preload-openai", daemon=True)
     thread.start()
     return thread
 
@@ -125,12 +122,13 @@ class OpenAIChat:
         async with self._making:
             if self._client is None:
                 url, key = check_url(self._endpoint), _key(self._endpoint)
-                # In a thread: the import takes 0.4 s, and meanwhile the screen must not stand still.
+                # In a thread: the import takes 0.2 s, and meanwhile the screen must not stand still.
                 self._client = await asyncio.to_thread(_client, self._endpoint, url, key)
             return self._client
 
 
 def _client(endpoint: Endpoint, url: str, key: str) -> "openai.AsyncOpenAI":
+    load_openai()
     import openai
 
     timeout = openai.Timeout(endpoint.timeout_s, connect=min(CONNECT_S, endpoint.timeout_s))

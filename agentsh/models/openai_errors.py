@@ -23,6 +23,7 @@ from agentsh.base.errors import (
 )
 from agentsh.base.text import one_line
 from agentsh.models.chat_reply import ErrorInReply
+from agentsh.models.openai_loading import load_openai
 from agentsh.models.overflow_words import OVERFLOW, told
 from agentsh.ports.model import Endpoint
 
@@ -84,6 +85,7 @@ def foreign() -> tuple[type[Exception], ...]:
 
     ValueError and RecursionError: JSON that is none, or is too deep. anyio's: not all of them reach httpx2's tree.
     """
+    load_openai()
     import anyio
     import httpx2
     import openai
@@ -105,6 +107,7 @@ def translate(error: Exception, endpoint: Endpoint, *, began: bool = False, show
 
 
 def _translated(error: Exception, endpoint: Endpoint, *, began: bool) -> ModelError:
+    load_openai()
     import httpx2
     import openai
 

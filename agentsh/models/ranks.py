@@ -6,9 +6,8 @@ tiktoken 0.14.0: `tiktoken_ext/openai_public.py` and `tiktoken/model.py`, https:
 """
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     import tiktoken
@@ -18,8 +17,7 @@ PLACE = Path(__file__).parent / "data"
 EncodingName = Literal["o200k_base", "cl100k_base"]
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """What an encoding is made of. sha256: of the unpacked rank file. pattern: splits text into pieces."""
 
     sha256: str

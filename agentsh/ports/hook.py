@@ -1,12 +1,10 @@
 """The port to what users run before and after a tool."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 
-@dataclass(frozen=True, slots=True)
-class HookVerdict:
+class HookVerdict(NamedTuple):
     """`pass`: nothing to say. `deny`: do not run it, message goes to the model. `annotate`: message is added."""
 
     verdict: Literal["pass", "deny", "annotate"] = "pass"

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from agentsh.events.base import Usage
 from agentsh.events.signals import ReasoningDelta, Retrying, TextDelta
@@ -10,8 +10,7 @@ from agentsh.events.signals import ReasoningDelta, Retrying, TextDelta
 Role = Literal["system", "user", "assistant", "tool"]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A tool call. id: the model's own. arguments: its text; in a request always a JSON object."""
 
     id: str
@@ -48,8 +47,7 @@ class Prompt:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """A whole answer. finish: `stop`, `tool_calls`, `length` or `content_filter`. model: as the server names it."""
 
     text: str
@@ -60,8 +58,7 @@ class Reply:
     model: str
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """Where and how to reach a provider. api_key: None where none is needed (a local server) or none is set.
 
     timeout_s: seconds without a single byte after which a request counts as lost.

@@ -77,10 +77,11 @@ class PieceEstimate:
 
 
 # One match, one token: words with their blank, pieces of longer words, three digits, two signs, blanks, line ends.
+# Signs and blanks are listed, and the last class is negated: ranges up to the last character take 7 ms to compile.
 _PIECES = re.compile(
     r" ?[A-Z]?[a-z]{1,8}(?![a-z])|[A-Z]?[a-z]{4}|[A-Z]{1,2}|[0-9]{1,3}"
-    r"| ?[^\sA-Za-z0-9\x80-\U0010ffff]{1,2}|[^\S\r\n\x80-\U0010ffff]{1,64}|[\r\n]{1,16}"
-    r"|[\x80-\u07ff]{1,2}|[\u0800-\U0010ffff]"
+    r"| ?[\x00-\x08\x0e-\x1b!-/:-@\[-`{-\x7f]{1,2}|[ \t\x0b\x0c\x1c-\x1f]{1,64}|[\r\n]{1,16}"
+    r"|[\x80-\u07ff]{1,2}|[^\x00-\u07ff]"
 )
 # Base64 and the like: there a token is shorter than in words of the same letters.
 _RUNS = re.compile(r"[A-Za-z0-9+/_-]{64,}")

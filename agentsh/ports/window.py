@@ -1,11 +1,9 @@
 """How much a model takes: the value that configuration, model lists, data and refusals all come down to."""
 
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """Tokens of a whole exchange, and as far as they are known, of the largest reply and of the largest request.
 
     source: who says so, for people: `configured`, `model list`, `refusal`, `data of 2026-11-30`, `default`.

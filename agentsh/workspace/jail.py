@@ -12,8 +12,7 @@ import stat
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agentsh.base.errors import PathRefused, ToolFailed
 from agentsh.base.text import one_line
@@ -70,8 +69,7 @@ def translated(path: str) -> Iterator[None]:
         raise PathRefused(f"{shown(path)}: no file can have such a name") from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     """A name in an open directory. info: what stood there, without following a link; None: nothing."""
 
     directory: int

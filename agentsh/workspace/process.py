@@ -15,7 +15,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agentsh.base.errors import ToolFailed
 from agentsh.base.waiting import to_the_end
@@ -41,8 +41,7 @@ _CHUNK_BYTES = 262_144
 _PIPE_BYTES = 1_048_576
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """How a process ended. exit: code, negative signal number, None at the time limit.
 
     left_running: descendants were left when the direct child ended; they were killed. stopped: why it was killed.

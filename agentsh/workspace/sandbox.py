@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Literal, Protocol
+from threading import Lock
+from typing import Literal, NamedTuple, Protocol
 
 Kind = Literal["auto", "bwrap", "landlock", "seatbelt", "none"]
 KINDS: tuple[Kind, ...] = ("bwrap", "landlock", "seatbelt")
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """What one command may use: CPU seconds, memory and file size of each process in MiB, processes together.
 
     0 is no limit. The defaults leave room for builds and stop what is out of hand.
@@ -28,8 +28,7 @@ class Limits:
     processes: int = 1_024
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """What commands of a session may reach. Paths are absolute, links in them followed.
 
     root: the workspace. tmp: the session's private temporary directory. writable, readable: further directories.
@@ -103,17 +102,27 @@ class Sandbox(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """Whether a kind works here. why: in a few words, what it is or why not."""
 
     works: bool
     why: str
 
 
-@cache
+_probing = Lock()
+
+
 def probe(kind: Kind) -> Found:
-    """Try a kind with a real run; remembered for the life of the process. At most 5 s, usually 5 ms."""
+    """Try a kind with a real run; remembered for the life of the process. At most 5 s, usually 5 ms.
+
+    Who asks while another thread tries waits for what that finds.
+    """
+    with _probing:
+        return _probed(kind)
+
+
+@cache
+def _probed(kind: Kind) -> Found:
     if kind == "bwrap":
         from agentsh.workspace import sandbox_bwrap
 

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agentsh.workspace.environ import SESSION_MARK
 
@@ -20,8 +20,7 @@ _ROUND_S = 0.002
 _YOUNG_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Birth:
+class Birth(NamedTuple):
     """When a process began: its number, clock ticks since boot (0 where unknown), seconds of `time.monotonic`."""
 
     pid: int

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ async def test_a_birth_that_fails_leaves_nothing(home: Home, tmp_path: Path, kin
 
 
 async def test_a_birth_whose_append_fails_leaves_nothing(home: Home, tmp_path: Path) -> None:
-    choice = DEMO.model_copy(update={"options": {f"member-{n}": n for n in range(5_000)}})  # no string to move away
+    choice = replace(DEMO, options={f"member-{n}": n for n in range(5_000)})  # no string to move away
     with pytest.raises(LogWriteFailed, match="too many parts for a line"):
         await new_session(plan(home, choice), A, workspace(home), cwd=tmp_path, mode="ask")
     assert left(home) == []

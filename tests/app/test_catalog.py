@@ -298,6 +298,27 @@ def test_a_held_session_is_running_and_its_holder_named(home: Home) -> None:
     refuse_held(place)
 
 
+def test_a_shorter_list_is_the_beginning_of_the_whole_one(home: Home, tmp_path: Path) -> None:
+    """Whatever lies between: equal times, foreign names that look newest, archives, logs that are missing."""
+    other = a_home(tmp_path / "other")
+    for n in range(30):
+        a_session(home if n % 3 else other, an_id(n), second=n % 4)
+    (home.sessions / an_id(50)).mkdir()
+    shutil.move(home.sessions / an_id(7) / "events.jsonl", home.sessions / an_id(7) / "archive.jsonl.zst")
+    for foreign in ("README", "20261129-iiiiii"):
+        (home.sessions / foreign).mkdir()
+        (home.sessions / foreign / LOG_NAME).write_text("newest of all")
+    for archived in (True, False):
+        whole = places([home, other], archived=archived)
+        assert len(whole) == 31 - (not archived)
+        assert whole == sorted(whole, key=lambda p: (p.updated_ns, p.id), reverse=True)
+        for newest in (1, 2, 17, 30, 31, 99):
+            assert places([home, other], newest=newest, archived=archived) == whole[:newest]
+    for named in ("", "2026", an_id(3), an_id(3)[-1:], "nothing", "README"):
+        fitting = [p for p in whole if p.id.startswith(named) or p.id.endswith(named)]
+        assert places([home, other], named=named, archived=False) == fitting
+
+
 def test_three_hundred_sessions(home: Home) -> None:
     for n in range(300):
         a_session(home, an_id(n), prompt=f"word{n}", second=n % 60, cost=n / 100)

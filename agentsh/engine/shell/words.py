@@ -1,6 +1,7 @@
 """What a shell line is made of, once it was read: words, redirections, simple commands."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 NUMBERS = frozenset({"$?", "$#", "$$", "$!"})
 """Variables that are some number, whatever happened."""
@@ -14,8 +15,7 @@ class Unreadable(Exception):
         self.why = why
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """One word of a command. texts: all that it can stand for; None where that is not known before it runs.
 
     pattern: it holds `*`, `?` or `[…]` outside quotes, so that the shell puts names of files in its place.
@@ -37,16 +37,14 @@ def literal(text: str) -> Word:
     return Word((text,), False, text)
 
 
-@dataclass(frozen=True, slots=True)
-class Redirect:
+class Redirect(NamedTuple):
     """`> file` and the like. operator: as written, without the descriptor. target: None for `>&-`."""
 
     operator: str
     target: Word | None
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """One simple command, wherever in the line it stood. words: name and arguments, none for bare assignments.
 
     assigns: what stands before it. fed_by: the command whose output it reads, where the line says so.
