@@ -1,11 +1,10 @@
 """The composition root: settings and names in, a running session out."""
 
 import asyncio
-import json
 import os
 import shutil
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,7 +25,8 @@ from agentsh.app.settings import Choice, Settings
 from agentsh.app.stores import blob_store, event_store
 from agentsh.app.surroundings import Looker
 from agentsh.app.texts import BlobTexts
-from agentsh.app.wiring import TOOLS, WIRES, load
+from agentsh.app.toolset import Tools, offered, tool_schemas
+from agentsh.app.wiring import WIRES, load
 from agentsh.base.clock import Clock, SystemClock
 from agentsh.base.errors import AgentshError, BlobMissing, LogError, LogWriteFailed
 from agentsh.base.waiting import to_the_end
@@ -55,7 +55,6 @@ from agentsh.models.token_counter import ModelCounter
 from agentsh.ports.approver import Approver
 from agentsh.ports.model import Endpoint, Model
 from agentsh.ports.renderer import Renderer
-from agentsh.ports.tool import Tool
 from agentsh.ports.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -101,32 +100,6 @@ def make_model(choice: Choice, clock: Clock) -> Model:
     endpoint = Endpoint(choice.base_url, choice.api_key, choice.timeout_s)
     model: Model = load(WIRES[choice.wire])(endpoint)
     return RetryingModel(model, clock)
-
-
-class _Tools(Mapping[str, Tool]):
-    """The tools of the table, each loaded when it is asked for: a session that goes on need not wait for them."""
-
-    def __getitem__(self, name: str) -> Tool:
-        tool: Tool = load(TOOLS[name])
-        return tool
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(TOOLS)
-
-    def __len__(self) -> int:
-        return len(TOOLS)
-
-
-def tools() -> Mapping[str, Tool]:
-    """Return the tools that models are offered, by name, in the order of the table."""
-    return _Tools()
-
-
-def tool_schemas(offered: Mapping[str, Tool]) -> str:
-    """Return the neutral JSON list that environment_changed records."""
-    specs = [tool.spec for tool in offered.values()]
-    schemas = [{"name": s.name, "description": s.description, "parameters": s.parameters} for s in specs]
-    return json.dumps(schemas, ensure_ascii=False, separators=(",", ":"))
 
 
 async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, cwd: Path, mode: Mode) -> Running:
@@ -321,9 +294,13 @@ class _Assembly:
         kind, start = (None, None) if origin is None else (origin.kind, origin.start)
         in_place = kind == "in-place"
         clock, texts, screens = plan.clock, BlobTexts(blobs), plan.screens
-        self._choice, offered, own = plan.choice, tools(), user_home(os.environ)
+        self._choice, own = plan.choice, user_home(os.environ)
         secrets = secrets_of(plan.settings, os.environ, own, plan.choice.api_key)
-        self._looker = Looker(blobs, texts, root, own, lambda: tool_schemas(offered), clock, secrets.clean)
+
+        def schemas() -> str:
+            return tool_schemas(offered(self._choice.editing))
+
+        self._looker = Looker(blobs, texts, root, own, schemas, clock, secrets.clean)
         workspace = make_workspace(
             root, session=log.session, in_place=in_place, start=start, home=plan.home, settings=plan.settings
         )
@@ -345,7 +322,7 @@ class _Assembly:
             project=ProjectGrants(own, project_of(cwd)),
         )
         self.snapshots = workspace_snapshots(plan.home, log.session, root, state, blobs, kind)
-        runner = ToolRunner(self.journal, offered, self.workspace, gate, hooks, texts, clock, self.snapshots)
+        runner = ToolRunner(self.journal, Tools(), self.workspace, gate, hooks, texts, clock, self.snapshots)
         model, counter = make_model(plan.choice, clock), ModelCounter()
         how = step_settings(plan.settings, plan.choice, plan.budget_tokens)
         step = self._step = ModelStep(self.journal, model, texts, counter, how, clock)
@@ -355,6 +332,7 @@ class _Assembly:
         def choose(name: str) -> Chosen:
             choice = another(plan.choice, plan.settings, os.environ, name)
             how = step_settings(plan.settings, choice, plan.budget_tokens)
+            self._choice = choice  # the next message tells of another way to edit
             return Chosen(choice.model, choice.request(), make_model(choice, clock), how)
 
         upkeep = Upkeep(self.journal, log, checkpoint_policy(plan.settings), clock)

@@ -8,10 +8,11 @@ TOOLS = {
     "list": "agentsh.tools.list:TOOL",
     "grep": "agentsh.tools.grep:TOOL",
     "write": "agentsh.tools.write:TOOL",
+    "apply_patch": "agentsh.tools.apply_patch:TOOL",
     "edit": "agentsh.tools.edit:TOOL",
     "shell": "agentsh.tools.shell:TOOL",
 }
-"""What a model is offered, in the order in which it is told."""
+"""What there is, in the order in which a model is told; app/toolset.py knows what it is offered."""
 
 WIRES = {
     "chat": "agentsh.models.openai_chat:OpenAIChat",

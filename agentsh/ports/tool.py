@@ -1,6 +1,6 @@
 """The port to a tool."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -17,6 +17,7 @@ class ToolSpec:
 
     subject: names the argument that says in one line what a call is about, for the screen and for approvals.
     tryable: it changes nothing but through the workspace it is given, so that it can be tried on one in memory.
+    paths: reads from the arguments of a call which files it is about; None where `path` and `paths` say it.
     """
 
     name: str
@@ -25,6 +26,7 @@ class ToolSpec:
     effects: frozenset[Effect]
     subject: str | None = None
     tryable: bool = False
+    paths: Callable[[Mapping[str, Any]], Sequence[str]] | None = None
 
     @property
     def read_only(self) -> bool:

@@ -1,6 +1,6 @@
 """The port to a working directory: all that tools may do to files and processes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -12,6 +12,15 @@ class Entry:
     path: str
     kind: Literal["file", "directory", "link", "other"]
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of one file. data: its new bytes; None: it goes. mode_of: whose permissions a new file takes."""
+
+    path: str
+    data: bytes | None
+    mode_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,17 @@ class Workspace(Protocol):
 
         Raises:
             PathRefused: outside, or not a plain file.
+            ToolFailed: the disk refused.
+        """
+        ...
+
+    def change(self, changes: Sequence[Change]) -> None:
+        """Change several files, each named once: all of them, or none where one cannot be changed.
+
+        A crash in the middle may leave some changed and others not; each file is whole, old or new.
+
+        Raises:
+            PathRefused: outside, not a plain file, a link that is to go, or nothing where something is to go.
             ToolFailed: the disk refused.
         """
         ...

@@ -3,13 +3,14 @@
 import asyncio
 import glob
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 from agentsh.base.errors import ToolFailed
-from agentsh.ports.workspace import Entry, ProcessResult
+from agentsh.ports.workspace import Change, Entry, ProcessResult
 from agentsh.workspace.bounds import remove_tmp
+from agentsh.workspace.changing import change
 from agentsh.workspace.environ import scrubbed
 from agentsh.workspace.ignore import GITIGNORE, MAX_GITIGNORE_BYTES, Ignore
 from agentsh.workspace.jail import Jail
@@ -69,6 +70,10 @@ class LocalWorkspace:
     def write_bytes(self, path: str, data: bytes) -> None:
         """Replace or create a file; synced before the name points to it."""
         self._jail.write(path, data)
+
+    def change(self, changes: Sequence[Change]) -> None:
+        """Change several files, all or none; at most 200."""
+        change(self._jail, changes)
 
     def exists(self, path: str) -> bool:
         """Tell whether something of that name is inside."""

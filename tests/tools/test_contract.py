@@ -1,13 +1,16 @@
 """Every tool keeps the contract."""
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentsh.app.wiring import TOOLS, load
 from agentsh.ports.tool import Tool
-from agentsh.testing.tool_contract import ToolContract
+from agentsh.ports.workspace import Workspace
+from agentsh.testing.tool_contract import ESCAPES, SECRET, ToolContract
 
 
 class _Named(ToolContract):
@@ -50,6 +53,31 @@ class TestWrite(_Named):
     @pytest.fixture
     def good_arguments(self) -> Mapping[str, Any]:
         return {"path": "new/b.txt", "content": "x\n"}
+
+
+class TestApplyPatch(_Named):
+    name = "apply_patch"
+
+    @pytest.fixture
+    def good_arguments(self) -> Mapping[str, Any]:
+        return {"patch": "*** Begin Patch\n*** Update File: a.txt\n@@\n-two\n+2\n*** End Patch"}
+
+    def with_path(self, good: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+        return {"patch": f"*** Begin Patch\n*** Update File: {path}\n@@\n-canary-secret-text\n+x\n*** End Patch"}
+
+    @pytest.mark.parametrize("escape", ESCAPES)
+    @pytest.mark.parametrize(
+        "section", ["*** Delete File: {}\n", "*** Add File: {}\n+x\n", "*** Update File: a.txt\n*** Move to: {}\n"]
+    )
+    def test_no_section_leads_out(
+        self, tool: Tool, workspace: Workspace, root: Path, section: str, escape: str
+    ) -> None:
+        outside = root.parent / "outside"
+        section = section.replace("{}", escape.replace("{outside}", str(outside)))
+        outcome = self.call(tool, workspace, json.dumps({"patch": f"*** Begin Patch\n{section}*** End Patch"}))
+        assert (outcome.status, outcome.edits) == ("error", ())
+        assert {p.name: p.read_text() for p in outside.iterdir()} == {"secret": SECRET}
+        assert sorted(p.name for p in root.iterdir()) == ["a.txt", "out"]
 
 
 class TestEdit(_Named):

@@ -28,6 +28,13 @@ ARGUMENTS: dict[str, dict[str, Mapping[str, Any]]] = {
         "directory": {"pattern": "canary", "path": "place"},
     },
     "write": {"file": {"path": "swapped", "content": "new"}, "directory": {"path": "place/file", "content": "new"}},
+    "apply_patch": {
+        "file": {"patch": "*** Begin Patch\n*** Update File: swapped\n@@\n+new\n*** End Patch"},
+        "directory": {
+            "patch": "*** Begin Patch\n*** Update File: place/file\n*** Move to: place/there\n"
+            "*** Update File: place/there\n*** Move to: place/file\n@@\n+new\n*** Add File: place/more\n*** End Patch"
+        },
+    },
     "edit": {
         "file": {"path": "swapped", "old": "canary", "new": "new"},
         "directory": {"path": "place/file", "old": "canary", "new": "new"},
