@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from agentsh.events.tool import Effect
+from agentsh.events.turn import Attachment
 from agentsh.ports.workspace import Workspace
 
 LEAVE = "outside_sandbox"
@@ -48,7 +49,8 @@ class ToolOutcome:
     """What a call came to.
 
     for_model: all that the model is told. for_user: what the screen shows: first line the summary, then detail.
-    output: the whole output, where for_model holds only a part of it.
+    output: the whole output, where for_model holds only a part of it. images: shown to a model that takes images,
+    and named to others; each made by `workspace.images.image_attachment`.
     """
 
     for_model: str
@@ -57,6 +59,7 @@ class ToolOutcome:
     exit: int | None = None
     edits: tuple[Edit, ...] = ()
     output: bytes | None = None
+    images: tuple[Attachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
