@@ -74,10 +74,8 @@ async def test_reading_on_gives_the_whole_file(root: Path, call: Call) -> None:
 @pytest.mark.parametrize(
     ("data", "kind"),
     [
-        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "PNG image"),
-        (b"\xff\xd8\xff\xe0" + bytes(100), "JPEG image"),
-        (b"RIFF\0\0\0\0WEBPVP8 ", "WebP image"),
-        (b"%PDF-1.7\n\0", "PDF"),
+        (b"PK\x03\x04" + bytes(100), "ZIP archive"),
+        (b"\x7fELF" + bytes(100), "ELF binary"),
         (b"a\0b", "binary file"),
         (os.urandom(64) * 50 + b"\0", "binary file"),
     ],
@@ -93,6 +91,13 @@ async def test_read_something_that_is_no_text(root: Path, call: Call, data: byte
 async def test_an_image_by_name_only_is_read_as_what_it_is(root: Path, call: Call) -> None:
     (root / "a.png").write_text("<html>\n")
     assert (await call("read", path="a.png")).for_model == "<html>\n"
+
+
+@pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n..", b"\xff\xd8\xff\xe0" + bytes(99), b"RIFF\0\0\0\0WEBPVP8 "])
+async def test_read_a_damaged_image(root: Path, call: Call, data: bytes) -> None:
+    (root / "f.txt").write_bytes(data)
+    with pytest.raises(ToolFailed, match=r"f\.txt is damaged"):
+        await call("read", path="f.txt")
 
 
 async def test_read_refusals_say_what_to_do(root: Path, call: Call) -> None:
