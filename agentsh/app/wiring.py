@@ -6,6 +6,7 @@ from typing import Any
 TOOLS = {
     "read": "agentsh.tools.read:TOOL",
     "list": "agentsh.tools.list:TOOL",
+    "glob": "agentsh.tools.glob:TOOL",
     "grep": "agentsh.tools.grep:TOOL",
     "write": "agentsh.tools.write:TOOL",
     "apply_patch": "agentsh.tools.apply_patch:TOOL",

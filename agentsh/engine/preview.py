@@ -7,7 +7,7 @@ from typing import Any
 from agentsh.base.errors import PathRefused, ToolFailed
 from agentsh.engine.edits import diff
 from agentsh.ports.tool import Tool, ToolContext
-from agentsh.ports.workspace import Change, Entry, ProcessResult, Workspace
+from agentsh.ports.workspace import Change, Entry, ProcessResult, Wanted, Workspace
 
 
 class DryWorkspace:
@@ -58,6 +58,10 @@ class DryWorkspace:
     def walk(self, path: str = ".") -> Iterator[Entry]:
         """Yield what is really there."""
         return self._real.walk(path)
+
+    async def mentions(self, wanted: Wanted, path: str, *, limit_s: float) -> tuple[str, ...] | None:
+        """Return that it is not known: what was written here is nowhere else."""
+        return None
 
     def real(self, path: str) -> str | None:
         """Return `path` with links followed."""

@@ -24,6 +24,15 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a search is for. literal: the pattern is a text in ASCII, no regular expression."""
+
+    pattern: str
+    ignore_case: bool = False
+    literal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessResult:
     """How a command ended.
 
@@ -110,6 +119,14 @@ class Workspace(Protocol):
 
     def walk(self, path: str = ".") -> Iterator[Entry]:
         """Yield the files below `path`, sorted, without following links; `.git` and ignored files are left out."""
+        ...
+
+    async def mentions(self, wanted: Wanted, path: str, *, limit_s: float) -> tuple[str, ...] | None:
+        """Return which of the files that `walk` yields below a directory may hold a match, sorted; None: not known.
+
+        What is returned may be anything by now: read it as any other file. A pattern that means the same in Rust's
+        regular expressions, with lines told apart. Cancellation ends the search.
+        """
         ...
 
     def real(self, path: str) -> str | None:

@@ -29,6 +29,9 @@ MAX_MODEL_BYTES = 30_000
 
 ESCAPES = ("../outside/secret", "{outside}/secret", "out/secret", "out", "../../../../etc/passwd", "/etc/passwd", "/")
 
+_TRACEBACK = ("Traceback", "(most recent")
+"""In two parts: hypothesis tries texts that it finds in the source, and tools repeat what they were given."""
+
 _TEXTS = st.one_of(
     st.sampled_from(
         [
@@ -107,7 +110,7 @@ class ToolContract:
         """Check the texts of an outcome."""
         assert outcome.for_model.strip()
         assert len(outcome.for_model.encode("utf-8", "surrogatepass")) <= MAX_MODEL_BYTES
-        assert "Traceback" not in outcome.for_model
+        assert " ".join(_TRACEBACK) not in outcome.for_model
         first = outcome.for_user.split("\n")[0]
         assert first.strip()
         if outcome.status == "ok":

@@ -8,13 +8,14 @@ from itertools import islice
 from pathlib import Path
 
 from agentsh.base.errors import ToolFailed
-from agentsh.ports.workspace import Change, Entry, ProcessResult
+from agentsh.ports.workspace import Change, Entry, ProcessResult, Wanted
 from agentsh.workspace.bounds import remove_tmp
 from agentsh.workspace.changing import change
 from agentsh.workspace.environ import scrubbed
 from agentsh.workspace.ignore import GITIGNORE, MAX_GITIGNORE_BYTES, Ignore
 from agentsh.workspace.jail import Jail
 from agentsh.workspace.process import run_shell
+from agentsh.workspace.ripgrep import mentions
 from agentsh.workspace.sandbox import Limits, Sandbox
 from agentsh.workspace.strays import kill_session
 
@@ -108,6 +109,42 @@ class LocalWorkspace:
             elif entry.kind != "other":
                 yield entry
 
+    async def mentions(self, wanted: Wanted, path: str, *, limit_s: float) -> tuple[str, ...] | None:
+        """Return which files below a directory may hold a match, by ripgrep; None where it is not installed."""
+        top = await asyncio.to_thread(self._directory, path)
+        if top is None:
+            return None
+        environment = scrubbed(os.environ, session=self._session, ceiling=self._ceiling)
+        found = await mentions(self._jail.root, top, wanted, limit_s=limit_s, environment=environment)
+        return None if found is None else await asyncio.to_thread(self._not_ignored, top, found)
+
+    def _directory(self, path: str) -> str | None:
+        top = self._jail.relative(path)
+        return top if self._jail.kind(top) == "directory" else None
+
+    def _not_ignored(self, top: str, paths: Sequence[str]) -> tuple[str, ...]:
+        """Return those of the paths below `top` that `walk` would yield."""
+        known = {top: self._rules_for(top)}
+        out: set[str] = set()
+
+        def rules_in(directory: str) -> Ignore | None:
+            if directory in out:
+                return None
+            if directory not in known:
+                above = rules_in(directory.rpartition("/")[0] or ".")
+                if above is None or above.excludes(directory, directory=True):
+                    out.add(directory)
+                    return None
+                known[directory] = self._rules_in(directory, None, above)
+            return known[directory]
+
+        kept = []
+        for path in paths:
+            rules = rules_in(path.rpartition("/")[0] or ".")
+            if rules is not None and not rules.excludes(path, directory=False):
+                kept.append(path)
+        return tuple(kept)
+
     def real(self, path: str) -> str | None:
         """Return `path` relative to the root with every link followed; None where that is outside."""
         root = os.path.realpath(self.root)
@@ -172,9 +209,10 @@ class LocalWorkspace:
             rules = self._rules_in(above, self._jail.entries(above), rules)
         return rules
 
-    def _rules_in(self, directory: str, found: list[Entry], rules: Ignore) -> Ignore:
+    def _rules_in(self, directory: str, found: list[Entry] | None, rules: Ignore) -> Ignore:
+        """Return the rules in a directory. found: what is in it, where that is known."""
         name = GITIGNORE if directory == "." else f"{directory}/{GITIGNORE}"
-        if not any(entry.path == name and entry.kind == "file" for entry in found):
+        if found is not None and not any(entry.path == name and entry.kind == "file" for entry in found):
             return rules
         try:
             return rules.below(directory, self._jail.read(name, MAX_GITIGNORE_BYTES))

@@ -36,7 +36,15 @@ class TestList(_Named):
 
     @pytest.fixture
     def good_arguments(self) -> Mapping[str, Any]:
-        return {"path": ".", "glob": "*.txt"}
+        return {"path": "."}
+
+
+class TestGlob(_Named):
+    name = "glob"
+
+    @pytest.fixture
+    def good_arguments(self) -> Mapping[str, Any]:
+        return {"pattern": "*.txt", "path": "."}
 
 
 class TestGrep(_Named):
