@@ -24,7 +24,7 @@ SUBJECTS = ("command", "pattern", "query", "url", "path", "name", "patch")
 """Arguments that say by themselves what a call is about; the first that is there. A test holds them against what our
 tools say of themselves, which no fact tells. Of any other tool the first short argument is shown, with its name."""
 MAX_OTHER_CHARS = 80
-_PATCHED = re.compile(r"^\s*\*\*\* (?:Add|Update|Delete) File: *(.+?)\s*$|^\*\*\* Move to: *(?:.+)$", re.MULTILINE)
+_PATCHED = re.compile(r"^\s*\*\*\* (?:(?:Add|Update|Delete) File|Move to): *(.+?)\s*$", re.MULTILINE)
 
 _STATUS: dict[str, tuple[str, Style]] = {
     "ok": ("", theme.GOOD),
