@@ -1,6 +1,7 @@
 """Lines of a file with their ends, and where lines that a model gives stand among them, near misses included."""
 
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -19,7 +20,7 @@ _PUNCTUATION = str.maketrans(
 
 def folded(line: str) -> str:
     """Return a line without blanks at its ends, typographic punctuation as ASCII."""
-    return line.translate(_PUNCTUATION).strip()
+    return (line if line.isascii() else line.translate(_PUNCTUATION)).strip()
 
 
 LEVELS: tuple[tuple[Likeness, Callable[[str], str] | None], ...] = (
@@ -75,6 +76,7 @@ class Finder:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._ways: dict[Likeness, Sequence[str]] = {"exact": texts}
+        self._indexes: dict[Likeness, dict[str, list[int]]] = {}
 
     def find(
         self, wanted: Sequence[str], start: int = 0, *, at_end: bool = False, most: Likeness = LEVELS[-1][0]
@@ -91,7 +93,8 @@ class Finder:
                 if last >= start and list(lines[last:]) == [form(line) if form else line for line in wanted]:
                     return Found(last, likeness, 0)
         for likeness, form in levels:
-            places = _places(self._lines(likeness, form), [form(line) if form else line for line in wanted], start)
+            given = [form(line) if form else line for line in wanted]
+            places = self._places(self._lines(likeness, form), self._index(likeness), given, start)
             first = next(places, None)
             if first is not None:
                 return Found(first, likeness, sum(1 for _ in islice(places, MAX_OTHERS)))
@@ -102,20 +105,24 @@ class Finder:
             self._ways[likeness] = list(map(form, self._ways["exact"]))
         return self._ways[likeness]
 
+    def _index(self, likeness: Likeness) -> dict[str, list[int]]:
+        """Return where each line is."""
+        if likeness not in self._indexes:
+            index: dict[str, list[int]] = {}
+            for number, line in enumerate(self._ways[likeness]):
+                index.setdefault(line, []).append(number)
+            self._indexes[likeness] = index
+        return self._indexes[likeness]
 
-def _places(lines: Sequence[str], wanted: Sequence[str], start: int) -> Iterator[int]:
-    """Yield where `wanted` stands. Quick: looks only where its rarest-looking, the longest line, does."""
-    offset, key = max(enumerate(wanted), key=lambda pair: len(pair[1]))
-    at = start + offset
-    while True:
-        try:
-            at = lines.index(key, at)
-        except ValueError:
-            return
-        first = at - offset
-        if list(lines[first : first + len(wanted)]) == wanted:
-            yield first
-        at += 1
+    @staticmethod
+    def _places(lines: Sequence[str], index: Mapping[str, list[int]], wanted: list[str], start: int) -> Iterator[int]:
+        """Yield where `wanted` stands from `start` on: only where its rarest line does can it be."""
+        offset, key = min(enumerate(wanted), key=lambda pair: len(index.get(pair[1], ())))
+        positions = index.get(key, [])
+        for at in islice(positions, bisect_left(positions, start + offset), None):
+            first = at - offset
+            if list(lines[first : first + len(wanted)]) == wanted:
+                yield first
 
 
 def shift(given: Sequence[str], there: Sequence[str]) -> Callable[[str], str] | None:

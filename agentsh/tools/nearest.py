@@ -1,6 +1,7 @@
 """Shows where in a file lines that are not there were most likely meant, as a diff with line numbers."""
 
 import difflib
+import heapq
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -9,6 +10,7 @@ from agentsh.tools.lines import folded
 MAX_NEAR_LINES = 30
 MAX_NEAR_CHARS = 200
 _MAX_COMPARED = 5_000
+_MAX_LIKELY = 500
 _SIMILAR = 0.6
 
 
@@ -61,13 +63,21 @@ def _start(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
     if votes:
         return votes.most_common(1)[0][0]
     offset, longest = max(enumerate(wanted), key=lambda pair: len(pair[1].strip()))
-    unique = [words for words in index if words][:_MAX_COMPARED]
-    target = _words(longest)[:MAX_NEAR_CHARS]
-    close = difflib.get_close_matches(target, [w[:MAX_NEAR_CHARS] for w in unique], 1, _SIMILAR)
+    target = _words(longest)
+    unique = _likely(target, [words for words in index if words])
+    cut = [words[:MAX_NEAR_CHARS] for words in unique]
+    close = difflib.get_close_matches(target[:MAX_NEAR_CHARS], cut, 1, _SIMILAR)
     if not close:
         return None
-    whole = next(words for words in unique if words[:MAX_NEAR_CHARS] == close[0])
-    return max(index[whole][0] - offset, 0)
+    return max(index[unique[cut.index(close[0])]][0] - offset, 0)
+
+
+def _likely(target: str, lines: list[str]) -> list[str]:
+    """Return at most 500 lines, those that share the most words with `target`: to compare them takes a while."""
+    if len(lines) <= _MAX_LIKELY:
+        return lines
+    words = set(target.split())
+    return heapq.nlargest(_MAX_LIKELY, lines, key=lambda line: len(words.intersection(line.split())))
 
 
 def _words(line: str) -> str:

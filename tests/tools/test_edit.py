@@ -273,12 +273,18 @@ async def test_many_matches_are_cut_short(root: Path, call: Call) -> None:
         ("", "x", ["Nothing in the file"]),
     ],
 )  # fmt: skip
-async def test_a_near_miss_is_shown(root: Path, call: Call, before: str, old: str, expected: list[str]) -> None:
+async def test_m188_a_near_miss_is_shown(root: Path, call: Call, before: str, old: str, expected: list[str]) -> None:
     (root / "f").write_text(before)
     text = await fails(call, path="f", old=old, new="new")
     for part in expected:
         assert part in text, text
     assert (root / "f").read_text() == before
+
+
+async def test_the_nearest_line_of_a_large_file_is_found(root: Path, call: Call) -> None:
+    (root / "f").write_text("".join(f"line number {i} = value(x, y)\n" for i in range(20_000)))
+    text = await fails(call, path="f", old="line number 17777 = valu(x, y)", new="")
+    assert "17778 + line number 17777 = value(x, y)" in text
 
 
 async def test_a_near_miss_is_bounded(root: Path, call: Call) -> None:
@@ -310,7 +316,7 @@ async def test_what_cannot_be_edited(root: Path, call: Call, arguments: dict[str
 
 
 async def test_read_grep_and_edit_agree_on_a_file(root: Path, call: Call) -> None:
-    """What read shows can be given to edit as it is: CRLF, a byte order mark and tabs do not come between."""
+    """M187, M188: what read shows can be given to edit as it is: CRLF, a mark and tabs do not come between."""
     (root / "f").write_bytes(BOM + b"if x:\r\n\ty = 1\r\n\tz = 2\r\n")
     assert (await call("grep", pattern="y = 1")).for_model == "f:2:\ty = 1"
     shown = (await call("read", path="f", offset=2, limit=1)).for_model
