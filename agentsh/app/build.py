@@ -275,6 +275,11 @@ def _bus(screens: Screens) -> Bus:
     return bus
 
 
+def _scripted(state: SessionState) -> bool:
+    """Tell whether calls are a script that we ship; in the user's own directory even they are asked about."""
+    return (state.request or {}).get("wire") == "demo"
+
+
 class _Assembly:
     """Puts the parts of one session together."""
 
@@ -296,28 +301,19 @@ class _Assembly:
         clock, texts, screens = plan.clock, BlobTexts(blobs), plan.screens
         self._choice, own = plan.choice, user_home(os.environ)
         secrets = secrets_of(plan.settings, os.environ, own, plan.choice.api_key)
-
-        def schemas() -> str:
-            return tool_schemas(offered(self._choice.editing))
-
-        self._looker = Looker(blobs, texts, root, own, schemas, clock, secrets.clean)
+        self._looker = Looker(blobs, texts, root, own, self._schemas, clock, secrets.clean)
         workspace = make_workspace(
             root, session=log.session, in_place=in_place, start=start, home=plan.home, settings=plan.settings
         )
         self.workspace: Workspace = workspace
         self.journal = Journal(log, state, _bus(screens), clock, secrets)
         hooks = hooks_of(plan.settings, {"session": log.session, "workspace": str(root), "cwd": cwd})
-
-        def preapproved(state: SessionState) -> bool:
-            """The demo model's calls are a script that we ship; in the user's own directory even they are asked."""
-            return (state.request or {}).get("wire") == "demo" and not in_place
-
         gate = Gate(
             self.journal,
             self.workspace,
             hooks,
             screens.approver,
-            preapproved=preapproved,
+            preapproved=lambda state: not in_place and _scripted(state),
             rules=rules_of(plan.settings),
             project=ProjectGrants(own, project_of(cwd)),
         )
@@ -343,6 +339,10 @@ class _Assembly:
             whole, packing(root, kind),
         )  # fmt: skip
         self.session = Session(parts)
+
+    def _schemas(self) -> str:
+        """Return the tools that the model of now is offered."""
+        return tool_schemas(offered(self._choice.editing))
 
     def check_budget(self, state: SessionState) -> None:
         """Refuse a budget, or a model, that has no room for what requests of the session start with.
