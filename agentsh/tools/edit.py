@@ -5,7 +5,6 @@ from typing import Annotated
 from agentsh.base.errors import ToolFailed
 from agentsh.base.text import one_line, plural
 from agentsh.ports.tool import Edit, ToolContext, ToolOutcome
-from agentsh.tools.replacing import changed_lines, replace
 from agentsh.tools.schema import Field, tool
 from agentsh.tools.textfile import MAX_FILE_BYTES, decode, kind_of_binary, load
 
@@ -22,6 +21,8 @@ def edit(
 
     Whole lines that are there once, but for white space, are taken too.
     """
+    from agentsh.tools.replacing import changed_lines, replace
+
     name = ctx.workspace.relative(path)
     before = load(ctx.workspace, path)
     file = decode(before)

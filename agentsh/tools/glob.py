@@ -1,14 +1,15 @@
 """The tool that finds files by their names."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from agentsh.base.text import one_line, plural
 from agentsh.ports.tool import ToolContext, ToolOutcome
 from agentsh.ports.workspace import Entry, Workspace
-from agentsh.tools.globs import matcher
 from agentsh.tools.list import shown
 from agentsh.tools.schema import Field, tool
-from agentsh.tools.searching import Deadline, stoppable
+
+if TYPE_CHECKING:
+    from agentsh.tools.searching import Deadline
 
 LIMIT_S = 10.0
 
@@ -20,6 +21,8 @@ async def glob(
     path: Annotated[str, Field(description="directory")] = ".",
 ) -> ToolOutcome:
     """Find files by name, with their size in bytes; ignored ones are left out. At most 500 names, 10 s."""
+    from agentsh.tools.searching import stoppable
+
     name = ctx.workspace.relative(path or ".")
     # A model that knows the whole path writes it all into the pattern.
     pattern = pattern.removeprefix(ctx.workspace.root.rstrip("/") + "/")
@@ -40,9 +43,11 @@ TOOL = glob
 
 
 def _found(
-    workspace: Workspace, name: str, prefix: str, pattern: str, deadline: Deadline
+    workspace: Workspace, name: str, prefix: str, pattern: str, deadline: "Deadline"
 ) -> tuple[list[Entry], bool]:
     """Return the files that fit, and whether the time was up before all were looked at."""
+    from agentsh.tools.globs import matcher
+
     fits = matcher(pattern)
     found: list[Entry] = []
     try:

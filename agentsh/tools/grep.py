@@ -2,16 +2,17 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from agentsh.base.errors import PathRefused
 from agentsh.base.text import clean, one_line, plural
 from agentsh.ports.tool import ToolContext, ToolOutcome
 from agentsh.ports.workspace import Workspace
-from agentsh.tools.globs import matcher
 from agentsh.tools.schema import Field, tool
-from agentsh.tools.searching import LINE_S, Deadline, Searcher, portable, stoppable
 from agentsh.tools.textfile import MAX_SHOWN_BYTES, decode
+
+if TYPE_CHECKING:
+    from agentsh.tools.searching import Deadline, Searcher
 
 MAX_MATCHES = 200
 MAX_FILE_BYTES = 4 * 1024 * 1024
@@ -31,11 +32,13 @@ async def grep(
 
     At most 200 lines, 10 s; files of 4 MB, lines of 4,000 characters.
     """
+    from agentsh.tools.searching import Searcher, portable, stoppable
+
     searcher, began_s = Searcher(pattern, ignore_case=ignore_case), time.monotonic()
     wanted = portable(pattern, ignore_case=ignore_case)
     found = await ctx.workspace.mentions(wanted, path or ".", limit_s=LIMIT_S / 2) if wanted is not None else None
 
-    def work(deadline: Deadline) -> _Search:
+    def work(deadline: "Deadline") -> _Search:
         search = _Search(ctx.workspace, searcher, deadline)
         search.run(path or ".", glob, found)
         return search
@@ -50,7 +53,7 @@ TOOL = grep
 class _Search:
     """One search. stopped: why it ended before everything was looked at, or None."""
 
-    def __init__(self, workspace: Workspace, searcher: Searcher, deadline: Deadline) -> None:
+    def __init__(self, workspace: Workspace, searcher: "Searcher", deadline: "Deadline") -> None:
         self.stopped: str | None = None
         self._workspace = workspace
         self._searcher = searcher
@@ -63,6 +66,9 @@ class _Search:
 
     def run(self, path: str, glob: str | None, found: Sequence[str] | None) -> None:
         """Look through the files. found: those to look through, where that is known."""
+        from agentsh.tools.globs import matcher
+        from agentsh.tools.searching import LINE_S
+
         name = self._workspace.relative(path)
         prefix = "" if name == "." else name + "/"
         fits = matcher(glob) if glob else None

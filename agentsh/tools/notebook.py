@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from agentsh.base.text import clean, middle_cut
 
-SUFFIX = ".ipynb"
 MAX_OUTPUT_BYTES = 2_000
 """Of one output; its middle is left out."""
 

@@ -1,18 +1,19 @@
 """The tool that reads a file."""
 
 import asyncio
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from agentsh.base.text import clean, head_bytes, one_line, plural
 from agentsh.ports.tool import ToolContext, ToolOutcome
-from agentsh.tools.notebook import SUFFIX, notebook
-from agentsh.tools.pdf import pdf_pages
 from agentsh.tools.schema import Field, tool
 from agentsh.tools.textfile import MAX_SHOWN_BYTES, TextFile, decode, kind_of_binary, load
 from agentsh.workspace.capture import binary_note
-from agentsh.workspace.images import image_attachment, media_type_of
+
+if TYPE_CHECKING:
+    from agentsh.tools.notebook import Notebook
 
 MAX_LINES = 2_000
+NOTEBOOK = ".ipynb"
 
 
 @tool("read", effects={"read"}, subject="path")
@@ -38,6 +39,8 @@ TOOL = read
 
 
 def _read(name: str, data: bytes, first: int, limit: int) -> ToolOutcome:
+    from agentsh.workspace.images import image_attachment, media_type_of
+
     if media_type_of(data) is not None:
         image = image_attachment(name, data)
         size = f"{image.width} × {image.height}"
@@ -48,14 +51,22 @@ def _read(name: str, data: bytes, first: int, limit: int) -> ToolOutcome:
         kind = kind_of_binary(data)
         note = f"{name} is a {kind}, not text; it cannot be shown.\n{binary_note(data, len(data))}"
         return ToolOutcome(note, f"read {one_line(name, 100)} · {kind}, {len(data):,} bytes")
-    cells = notebook(file.text) if name.endswith(SUFFIX) else None
+    cells = _cells(file.text) if name.endswith(NOTEBOOK) else None
     if cells is not None:
         what = f"{cells.language} notebook, {plural(cells.cells, 'cell')}, not its JSON"
         return _shown(name, TextFile(cells.text, "utf-8", b""), first, limit, [what])
     return _shown(name, file, first, limit, file.remarks)
 
 
+def _cells(text: str) -> "Notebook | None":
+    from agentsh.tools.notebook import notebook
+
+    return notebook(text)
+
+
 async def _pdf(name: str, data: bytes, first: int, limit: int) -> ToolOutcome:
+    from agentsh.tools.pdf import pdf_pages
+
     pages = await pdf_pages(name, data, first=first, count=limit, max_bytes=MAX_SHOWN_BYTES)
     about = f"read {one_line(name, 100)} · "
     if first > pages.total:

@@ -10,12 +10,10 @@ from pathlib import Path
 from agentsh.base.errors import ToolFailed
 from agentsh.ports.workspace import Change, Entry, ProcessResult, Wanted
 from agentsh.workspace.bounds import remove_tmp
-from agentsh.workspace.changing import change
 from agentsh.workspace.environ import scrubbed
 from agentsh.workspace.ignore import GITIGNORE, MAX_GITIGNORE_BYTES, Ignore
 from agentsh.workspace.jail import Jail
 from agentsh.workspace.process import run_shell
-from agentsh.workspace.ripgrep import mentions
 from agentsh.workspace.sandbox import Limits, Sandbox
 from agentsh.workspace.strays import kill_session
 
@@ -74,6 +72,8 @@ class LocalWorkspace:
 
     def change(self, changes: Sequence[Change]) -> None:
         """Change several files, all or none; at most 200."""
+        from agentsh.workspace.changing import change
+
         change(self._jail, changes)
 
     def exists(self, path: str) -> bool:
@@ -111,6 +111,8 @@ class LocalWorkspace:
 
     async def mentions(self, wanted: Wanted, path: str, *, limit_s: float) -> tuple[str, ...] | None:
         """Return which files below a directory may hold a match, by ripgrep; None where it is not installed."""
+        from agentsh.workspace.ripgrep import mentions
+
         top = await asyncio.to_thread(self._directory, path)
         if top is None:
             return None

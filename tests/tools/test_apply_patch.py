@@ -10,7 +10,8 @@ import pytest
 from agentsh.base.errors import ToolFailed
 from agentsh.engine.preview import preview
 from agentsh.ports.workspace import Change
-from agentsh.tools import apply_patch as module
+from agentsh.tools import patch_files as module
+from agentsh.tools.apply_patch import apply_patch
 from agentsh.tools.patch_format import touched
 from agentsh.workspace.local import LocalWorkspace
 from tests.tools.conftest import Call
@@ -227,11 +228,11 @@ async def test_the_preview_is_the_diff_and_nothing_is_written(root: Path, worksp
     (root / "a").write_bytes(b"1\n2\n")
     (root / "b").write_bytes(b"x\n")
     arguments = {"patch": patch_of("*** Update File: a\n@@\n-2\n+3\n", "*** Delete File: b\n")}
-    shown = await preview(module.TOOL, module.TOOL.parse(json.dumps(arguments)), workspace)
+    shown = await preview(apply_patch, apply_patch.parse(json.dumps(arguments)), workspace)
     assert shown == "a\n@@ -1,2 +1,2 @@\n 1\n-2\n+3\nb\n@@ -1 +0,0 @@\n-x\n"
     assert tree(root) == {"a": b"1\n2\n", "b": b"x\n"}
     bad = {"patch": patch_of("*** Update File: a\n@@\n-7\n+3\n")}
-    assert (await preview(module.TOOL, bad, workspace)).startswith("(it will fail: nothing was changed. a: hunk 1")
+    assert (await preview(apply_patch, bad, workspace)).startswith("(it will fail: nothing was changed. a: hunk 1")
 
 
 def test_a_call_tells_every_path_that_it_touches() -> None:
