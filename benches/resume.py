@@ -229,7 +229,12 @@ SMALL, LARGE = "20261129-aaaaaa", "20261129-bbbbbb"
 
 
 def prepare(place: Path, events: int, more: int) -> tuple[Home, Path]:
-    """Write both sessions, the second of `more` events, and the lines of the first to a plain file."""
+    """Write both sessions, the second of `more` events, and the lines of the first to a plain file.
+
+    From here on processes keep their bytecode, in `place`.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(place / "bytecode")
     home, plain = Home(place / "home", True), place / "plain.jsonl"
     for session, count in ((SMALL, events), (LARGE, more)):
         started = time.perf_counter()
@@ -242,8 +247,6 @@ def prepare(place: Path, events: int, more: int) -> tuple[Home, Path]:
 
 def main(rounds: int, events: int) -> None:
     with tempfile.TemporaryDirectory() as place:
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(place) / "bytecode")
         home, plain = prepare(Path(place), events, events * 10)
         report(measure(home, plain, rounds), events, plain.stat().st_size / 1e6)
 
