@@ -46,9 +46,14 @@ import gc
 gc.disable()  # as `agentsh.cli.sessions` does
 import asyncio, sys, time
 from pathlib import Path
-from agentsh.app.build import Plan, Screens, resume_session
 from agentsh.app.paths import Home, Homes
+from agentsh.app.sandboxes import choose_early
 from agentsh.app.settings import choose_model, load_settings
+
+home, session = Home(Path(sys.argv[1]), True), sys.argv[2]
+settings = load_settings(Homes((home,), home), {"HOME": sys.argv[1]})
+choose_early(settings)
+from agentsh.app.build import Plan, Screens, resume_session
 from agentsh.app.stores import blob_store
 from agentsh.app.texts import BlobTexts
 from agentsh.context.budget import fit
@@ -56,9 +61,6 @@ from agentsh.context.marks import Marks
 from agentsh.models.chat_body import encode
 from agentsh.ports.model import Prompt
 from agentsh.ports.tokens import ByteEstimate
-
-home, session = Home(Path(sys.argv[1]), True), sys.argv[2]
-settings = load_settings(Homes((home,), home), {"HOME": sys.argv[1]})
 
 async def main():
     async def plan_for(state):
