@@ -34,6 +34,7 @@ from agentsh.context.rewinds import settle
 from agentsh.context.state import SessionState
 from agentsh.context.surroundings import Surroundings
 from agentsh.context.system_prompt import system_prompt
+from agentsh.engine.aside import Asides
 from agentsh.engine.bus import Bus
 from agentsh.engine.compactor import Compactor
 from agentsh.engine.gate import Gate
@@ -45,6 +46,7 @@ from agentsh.engine.step import ModelStep
 from agentsh.engine.tool_runner import ToolRunner
 from agentsh.engine.turn import Limits, Turn
 from agentsh.engine.upkeep import Upkeep
+from agentsh.engine.user_command import UserCommands
 from agentsh.engine.whole import LoggedSession
 from agentsh.events.event import NewFact
 from agentsh.events.session import EnvironmentChanged, Mode, Note, SessionInit, WorkspaceMoved, WorkspaceOrigin
@@ -336,9 +338,14 @@ class _Assembly:
         whole = LoggedSession(event_store(plan.home), log.session)
         parts = Parts(
             log, self.journal, turn, step, compactor, gate, model, choose, upkeep, look, leave, hooks, self.snapshots,
-            whole, packing(root, kind),
+            whole, packing(root, kind), *self._beside(step, texts, counter, clock),
         )  # fmt: skip
         self.session = Session(parts)
+
+    def _beside(
+        self, step: ModelStep, texts: BlobTexts, counter: ModelCounter, clock: Clock
+    ) -> tuple[UserCommands, Asides]:
+        return UserCommands(self.journal, self.workspace, clock), Asides(self.journal, step, texts, counter)
 
     def _schemas(self) -> str:
         """Return the tools that the model of now is offered."""

@@ -82,6 +82,8 @@ def _head(sent: Sent, found: Manifest) -> list[str]:
         f"tokens    {built.tokens:,} of {built.budget:,} ({built.tokens / max(built.budget, 1):.0%}), by "
         f"{built.estimator}",
     ]
+    if built.aside is not None:
+        rows.append(f"asks      aside what event {built.aside} says; it is in no later request")
     if built.summary is not None:
         rows.append(f"asks      for a summary of it, try {built.summary.attempt}; see docs/compaction.md")
     if built.cut is not None:

@@ -9,15 +9,19 @@ from agentsh.context.messages import kept
 from agentsh.context.state import (
     AgentItem,
     CallState,
+    CommandItem,
     OpenTurn,
+    RunningCommand,
     SessionState,
     Told,
     UserItem,
+    add_cost,
     add_spent,
     event_call_seq,
 )  # fmt: skip
 from agentsh.events import compaction as facts
-from agentsh.events import model, session, tool, turn
+from agentsh.events import model, session, tool, turn, user
+from agentsh.events.base import Text
 from agentsh.events.event import Event, Opaque
 from agentsh.ports.snapshots import Step
 
@@ -173,6 +177,8 @@ def _withdrawn(state: SessionState, event: Event, fact: turn.TextWithdrawn) -> N
 
 
 def _built(state: SessionState, event: Event, fact: turn.ContextBuilt) -> None:
+    if fact.aside is not None:
+        return
     state.partial.clear()
     if fact.summary is not None:
         compaction.asked(state, event)
@@ -233,8 +239,12 @@ def _answered(state: SessionState, event: Event, fact: tool.ApprovalAnswered) ->
 
 def _output(state: SessionState, event: Event, fact: tool.PartialOutput) -> None:
     call_seq = event_call_seq(state, event)
+    output: list[Text] | None = None
     if call_seq is not None:
         output = state.calls[call_seq].output
+    elif state.command is not None and state.command.seq == event.cause:
+        output = state.command.output
+    if output is not None:
         output.append(fact.text)
         del output[:-KEPT_OUTPUTS]
 
@@ -284,6 +294,30 @@ def _finished(state: SessionState, event: Event, fact: turn.TurnFinished) -> Non
     state.questions.clear()
 
 
+def _command(state: SessionState, event: Event, fact: user.UserCommand) -> None:
+    if event.cause is not None:
+        state.queue.pop(event.cause, None)
+    state.command = RunningCommand(event.seq, fact.command, fact.joins)
+
+
+def _command_ended(state: SessionState, event: Event, fact: user.UserCommandEnded) -> None:
+    command = state.command
+    if command is not None and command.seq == event.cause:
+        state.command = None
+        if command.joins:
+            state.talk.append(CommandItem(event.seq, command.command, fact, state.turn is None))
+
+
+def _side_question(state: SessionState, event: Event, fact: user.SideQuestion) -> None:
+    state.asides[event.seq] = fact
+
+
+def _side_answer(state: SessionState, event: Event, fact: user.SideAnswer) -> None:
+    state.asides.pop(event.cause or 0, None)
+    state.totals.usage = state.totals.usage.plus(fact.usage)
+    state.totals.cost_usd = add_cost(state.totals.cost_usd, fact.cost_usd)
+
+
 HANDLERS: dict[str, Handler] = {
     "session_init": _session_init,
     "environment_changed": _environment,
@@ -321,5 +355,9 @@ HANDLERS: dict[str, Handler] = {
     "hook_answered": _nothing,
     "job_changed": _nothing,
     "window_learned": _window,
+    "user_command": _command,
+    "user_command_ended": _command_ended,
+    "side_question": _side_question,
+    "side_answer": _side_answer,
 }
 """One handler for each type; a test holds the table against the vocabulary."""

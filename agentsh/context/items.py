@@ -5,15 +5,17 @@ import re
 from collections.abc import Iterator, Sequence
 
 from agentsh.base.text import head_bytes, middle_cut
-from agentsh.context.state import AgentItem, CallState, Compacted, Told, UserItem
+from agentsh.context.state import AgentItem, CallState, CommandItem, Compacted, Told, UserItem
 from agentsh.context.view import View
 from agentsh.events.base import BlobRef, Text
 from agentsh.events.turn import Attachment
+from agentsh.events.user import UserCommandEnded
 from agentsh.ports.model import Call, Message
 from agentsh.ports.texts import Texts
 
 NO_RESULT = "No result was recorded for this call; whether it had effects is not known."
 SUMMARY = "<summary>\nWhat came before in this session, in short; the whole is in its log.\n\n{text}\n</summary>"
+COMMAND = "<user_command>\nThe user ran this in the workspace.\n\n$ {command}\n{ending}\n{output}\n</user_command>"
 CHANGES = "<changes>\nWhat is no longer as it was told before; it holds from here on.\n\n{text}\n</changes>"
 
 _NAME = re.compile(r"[^a-zA-Z0-9_-]")
@@ -92,6 +94,26 @@ def user_message(item: UserItem, texts: Texts, view: View, told: Sequence[Told] 
     parts = [*_changes(told, texts), _shown(item.fact.text, item.seq, texts, view)]
     parts += [_attachment(a, item.seq, texts, view) for a in item.fact.attachments]
     text = encodable("\n\n".join(p for p in parts if p)) or "(empty message)"
+    return Message("user", text, seq=item.seq)
+
+
+def ending(fact: UserCommandEnded) -> str:
+    """Return in a few words how a command of the user's ended."""
+    if fact.status == "ok" and fact.exit is not None:
+        return f"exit {fact.exit}" if fact.exit >= 0 else f"killed by signal {-fact.exit}"
+    return {
+        "ok": "ended",
+        "error": "it could not be run",
+        "interrupted": "interrupted by the user",
+        "timed_out": "killed at its time limit",
+        "unknown": "it may have run: the session stopped meanwhile",
+    }[fact.status]
+
+
+def command_message(item: CommandItem, texts: Texts, view: View) -> Message:
+    """Return what the model is told of a command that the user ran: the command, its end, its output."""
+    command, output = _shown(item.command, item.seq, texts, view), _shown(item.fact.text, item.seq, texts, view)
+    text = COMMAND.format(command=command, ending=ending(item.fact), output=output.rstrip("\n") or "(no output)")
     return Message("user", text, seq=item.seq)
 
 

@@ -17,6 +17,7 @@ from agentsh.events.event import Event, Opaque
 from agentsh.events.session import EnvironmentChanged
 from agentsh.events.tool import ToolCall, ToolResult, ToolStarted
 from agentsh.events.turn import AgentMessage, ContextBuilt, TurnFinished, UserMessage
+from agentsh.events.user import UserCommand, UserCommandEnded
 from agentsh.ports.model import Message
 from agentsh.ports.tokens import TokenCounter
 
@@ -107,6 +108,7 @@ class _Teller:
         # From the events, since the state forgets what was cut: each call by what may answer it.
         self._asked = {e.seq: e.seq for e in events if isinstance(e.fact, ToolCall)}
         self._asked |= {e.seq: e.cause for e in events if isinstance(e.fact, ToolStarted) and e.cause in self._asked}
+        self._joining = {e.seq for e in events if isinstance(e.fact, UserCommand) and e.fact.joins}
         self._answered: set[int] = set()
         self._open = False
         self._cutter = max((e.seq for e in events if isinstance(e.fact, ContextBuilt) and e.fact.cut), default=None)
@@ -131,6 +133,9 @@ class _Teller:
         fact, seq = event.fact, event.seq
         if isinstance(fact, UserMessage | AgentMessage):
             return self._message(seq)
+        if isinstance(fact, UserCommandEnded):
+            joined = event.cause in self._joining
+            return self._message(seq) if joined else ("not for the model", 0, "")
         if isinstance(fact, ToolCall):
             return self._call(seq)
         if isinstance(fact, ToolResult):

@@ -7,7 +7,8 @@ import json
 from collections.abc import Iterable, Sequence
 
 from agentsh.base.text import head_bytes, middle_cut, one_line, tail_bytes
-from agentsh.context.state import AgentItem, CallState, TalkItem, UserItem
+from agentsh.context.items import ending
+from agentsh.context.state import AgentItem, CallState, CommandItem, TalkItem, UserItem
 from agentsh.events.base import JsonValue
 from agentsh.ports.texts import Texts
 
@@ -35,7 +36,7 @@ def mechanical_summary(
         ("Summary of what came before", middle_cut(_unmarked(earlier), room["earlier"]) if earlier else ""),
         ("Goal: what the user asked, oldest first", _asked([p for p in prompts if p], room["asked"])),
         ("Files touched", _newest(_files(calls, texts), room["files"])),
-        ("Commands run, newest last", _newest(_commands(calls, texts), room["commands"])),
+        ("Commands run, newest last", _newest(_commands(calls, texts) + _own(talk, texts), room["commands"])),
         ("Open work: the todo list", todo_lines(todo)),
         ("What the agent said last", tail_bytes(answers[-1], room["answer"]) if answers else ""),
     ]
@@ -112,6 +113,12 @@ def _commands(calls: list[CallState], texts: Texts) -> list[str]:
             end = call.result.status if call.result.exit is None else f"exit {call.result.exit}"
             lines.append(f"- `{command}`: {end}")
     return lines
+
+
+def _own(talk: list[TalkItem], texts: Texts) -> list[str]:
+    """Return the commands that the user ran."""
+    own = [item for item in talk if isinstance(item, CommandItem)]
+    return [f"- by the user: `{one_line(texts.text(i.command), MAX_LINE_CHARS)}`: {ending(i.fact)}" for i in own]
 
 
 def _argument(call: CallState, texts: Texts, name: str) -> str:

@@ -4,9 +4,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from agentsh.context.items import encodable, fresh_ids, reply_messages, summary_message, user_message
+from agentsh.context.items import command_message, encodable, fresh_ids, reply_messages, summary_message, user_message
 from agentsh.context.rendered import NotingTexts, RenderCache
-from agentsh.context.state import AgentItem, Compacted, SessionState, TalkItem, Told, UserItem
+from agentsh.context.state import AgentItem, CommandItem, Compacted, SessionState, TalkItem, Told, UserItem
 from agentsh.context.surroundings import system_text
 from agentsh.context.view import Block, View
 from agentsh.ports.model import Message
@@ -48,6 +48,8 @@ def _blocks(state: SessionState, texts: Texts, view: View, cache: RenderCache) -
             told = (*carried, *(c for c in state.changes if c.joins == item.seq))
             yield cache.block(item.seq, False, (view.rules, told), partial(_user, item, texts, view, told))
             carried = ()
+        elif isinstance(item, CommandItem):
+            yield cache.block(item.seq, False, (view.rules,), partial(_command, item, texts, view))
         else:
             yield _reply(item, fresh_ids(item, seen), texts, view, cache)
 
@@ -69,6 +71,12 @@ def _summary(compaction: Compacted, texts: Texts, told: tuple[Told, ...]) -> Blo
 def _user(item: UserItem, texts: Texts, view: View, told: tuple[Told, ...]) -> Block:
     noting = NotingTexts(texts)
     message = user_message(item, noting, view, told)
+    return Block("user", item.seq, (message,), missing=_missing(noting))
+
+
+def _command(item: CommandItem, texts: Texts, view: View) -> Block:
+    noting = NotingTexts(texts)
+    message = command_message(item, noting, view)
     return Block("user", item.seq, (message,), missing=_missing(noting))
 
 
@@ -94,7 +102,7 @@ def kept(talk: list[TalkItem], from_seq: int) -> Iterator[TalkItem]:
     start = bisect_left(talk, from_seq, key=lambda item: item.seq)
     if start == len(talk):  # a cut beyond the end: only a damaged log says so
         start = next((n for n in reversed(range(len(talk))) if _opens(talk[n])), len(talk))
-    if start < len(talk) and not _opens(talk[start]):
+    if start < len(talk) and not _opens(talk[start]) and not _is_between(talk[start]):
         opener = next((n for n in reversed(range(start)) if _opens(talk[n])), start)
         yield from (item for item in talk[opener:start] if isinstance(item, UserItem))
     yield from talk[start:]
@@ -102,3 +110,7 @@ def kept(talk: list[TalkItem], from_seq: int) -> Iterator[TalkItem]:
 
 def _opens(item: TalkItem) -> bool:
     return isinstance(item, UserItem) and item.opens_turn
+
+
+def _is_between(item: TalkItem) -> bool:
+    return isinstance(item, CommandItem) and item.between

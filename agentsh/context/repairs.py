@@ -10,6 +10,7 @@ from agentsh.context.state import CallState, SessionState
 from agentsh.events.event import NewFact
 from agentsh.events.tool import ResultStatus, ToolResult
 from agentsh.events.turn import AgentMessage, TurnFinished
+from agentsh.events.user import SideAnswer, UserCommandEnded
 
 MAX_MODEL_BYTES = 20_000
 """Cap of a result for the model: 7,000 tokens by the estimate of three bytes each, and it stays in its log line."""
@@ -19,6 +20,7 @@ MAY_BE_LOST = (
     "The log is damaged behind this call, so whether it ran is not known. It may have run: check before repeating it."
 )
 DID_NOT_RUN = "The session stopped before this ran. It had no effects."
+NO_ANSWER = "the session stopped before the answer came"
 WAS_INTERRUPTED = "The user interrupted before this ran. It had no effects."
 
 
@@ -61,13 +63,23 @@ def close_reply(state: SessionState, *, finish: Literal["cut", "interrupted"]) -
     return [NewFact(message, state.turn.user_seq if state.turn else None)]
 
 
+def _beside(state: SessionState) -> list[NewFact]:
+    """Close what the user had going on beside the turns."""
+    found = [NewFact(SideAnswer(text="", error=NO_ANSWER), seq) for seq in state.asides]
+    if state.command is not None:
+        output = tail_bytes("".join(t for t in state.command.output if isinstance(t, str)), MAX_MODEL_BYTES // 2)
+        ended = UserCommandEnded(status="unknown", exit=None, text=output, duration_ms=0)
+        found.append(NewFact(ended, state.command.seq))
+    return found
+
+
 def repairs(state: SessionState, *, lost_after: int = 0) -> list[NewFact]:
     """Return what a newly opened session must append before anything else; empty for one that ended well.
 
     lost_after: the log lacks something behind this seq, so a call up to it may have run although its start is not
     there; 0 where nothing is missing.
     """
-    found = close_reply(state, finish="cut") + close_calls(state, lost_after=lost_after)
+    found = close_reply(state, finish="cut") + close_calls(state, lost_after=lost_after) + _beside(state)
     if state.turn is not None:
         found.append(
             NewFact(

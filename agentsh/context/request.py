@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from agentsh.base.errors import BlobMissing
-from agentsh.context.items import is_json_list
+from agentsh.context.items import encodable, is_json_list
 from agentsh.context.messages import build, messages_of
 from agentsh.context.rendered import NotingTexts, RenderCache
 from agentsh.context.state import SessionState
@@ -21,6 +21,11 @@ from agentsh.events.turn import ContextBuilt
 from agentsh.ports.model import Message, Prompt
 from agentsh.ports.texts import Texts
 
+ASIDE = """\
+[agentsh] A question aside, which stays out of the conversation above. Answer it briefly and in words alone: call no \
+tool, and do not go on with the work.
+
+{question}"""
 DEFAULT_WIRE = "chat"
 """Of logs that do not name one."""
 
@@ -71,6 +76,18 @@ def summary_prompt(state: SessionState, texts: Texts, ask: SummaryAsk, *, rules:
     return replace(prompt, options={**prompt.options, "tool_choice": "none"}) if ask.tools_off else prompt
 
 
+def aside_prompt(state: SessionState, texts: Texts, question: int, blocks: Sequence[Block]) -> Prompt:
+    """Return the prompt of a question aside. question: seq of the side_question. blocks: of the next request.
+
+    Raises:
+        BlobMissing: the list of tools is gone.
+    """
+    fact = state.asides.get(question)
+    text = ASIDE.format(question=encodable(texts.text(fact.text)) if fact is not None else "")
+    prompt = prompt_of(state, (*messages_of(blocks), Message("user", text)), tools_of(state, texts))
+    return replace(prompt, options={**prompt.options, "tool_choice": "none"}) if prompt.tools else prompt
+
+
 def view_at(state: SessionState, built: ContextBuilt) -> View:
     """Return what the request of `built` showed. state: as it was just before that event."""
     if built.cut is None:
@@ -90,7 +107,9 @@ def rebuild(state: SessionState, built: ContextBuilt, texts: Texts, cache: Rende
     view = view_at(state, built)
     # What was rendered with other blobs gone would not be the same.
     blocks = build(state, noting, view, None if gone else cache)
-    if built.summary is not None:
+    if built.aside is not None:
+        prompt = aside_prompt(state, noting, built.aside, blocks)
+    elif built.summary is not None:
         prompt = summary_prompt(state, noting, built.summary, rules=built.rules)
     else:
         prompt = prompt_of(state, messages_of(blocks), tools_of(state, noting))

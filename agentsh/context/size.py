@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from agentsh.context.items import MAX_ITEM_BYTES
-from agentsh.context.state import AgentItem, SessionState
+from agentsh.context.state import AgentItem, CommandItem, SessionState
 from agentsh.events.base import Text
 
 BYTES_PER_TOKEN = 3
@@ -37,6 +37,8 @@ def size_of(state: SessionState) -> Size:
             else:
                 tokens, exact = tokens + _about(item.fact.text), False
             results = [call.result.for_model for call in item.calls if call.result is not None]
+        elif isinstance(item, CommandItem):
+            results = [item.command, item.fact.text]
         else:
             results = [item.fact.text, *(a.content for a in item.fact.attachments)]
         if results:

@@ -13,6 +13,7 @@ from agentsh.events.model import WindowLearned
 from agentsh.events.session import EnvironmentChanged, Mode, WorkspaceOrigin
 from agentsh.events.tool import Effect, ToolResult
 from agentsh.events.turn import AgentMessage, PartialMessage, TextQueued, UserMessage
+from agentsh.events.user import SideQuestion, UserCommandEnded
 from agentsh.ports.snapshots import By, Step
 
 
@@ -63,7 +64,27 @@ class AgentItem:
     calls: list[CallState] = field(default_factory=list)
 
 
-TalkItem = UserItem | AgentItem
+@dataclass(frozen=True, slots=True)
+class CommandItem:
+    """A command that the user ran, in the talk. seq: of its user_command_ended. between: it was in no turn."""
+
+    seq: int
+    command: Text
+    fact: UserCommandEnded
+    between: bool
+
+
+TalkItem = UserItem | AgentItem | CommandItem
+
+
+@dataclass(slots=True)
+class RunningCommand:
+    """A command of the user's that has no end yet. output: what it printed so far."""
+
+    seq: int
+    command: Text
+    joins: bool
+    output: list[Text] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +164,7 @@ class SessionState:
     snapshot: the last one of the workspace. unfinished: who may have changed files since then. undoable: seqs of the
     rewinds that hold. taken_back: what each rewind took back. winding: (seq, the seq that it goes back to) of one
     whose files are not all taken back yet. behind: the conversation went back to where it was earlier, which only
-    the log knows: `context.rewinds`.
+    the log knows: `context.rewinds`. command: of the user's, that runs. asides: questions aside without an answer.
     """
 
     id: str = ""
@@ -185,6 +206,8 @@ class SessionState:
     taken_back: dict[int, Literal["conversation", "files", "both"]] = field(default_factory=dict)
     winding: tuple[int, int] | None = None
     behind: bool = False
+    command: RunningCommand | None = None
+    asides: dict[int, SideQuestion] = field(default_factory=dict)
 
     @property
     def open_calls(self) -> list[CallState]:

@@ -10,6 +10,7 @@ from agentsh.base.errors import LogError, UsageProblem
 from agentsh.base.waiting import to_the_end
 from agentsh.context.repairs import repairs
 from agentsh.context.state import SessionState
+from agentsh.engine.aside import Asides
 from agentsh.engine.compactor import Compactor
 from agentsh.engine.gate import Gate
 from agentsh.engine.journal import Journal
@@ -18,9 +19,11 @@ from agentsh.engine.rewinding import Moment, Outcome, Rewinder, What, WholeLog, 
 from agentsh.engine.step import ModelStep, StepSettings
 from agentsh.engine.turn import Turn, TurnOutcome
 from agentsh.engine.upkeep import Upkeep
-from agentsh.events.event import Event, NewFact
+from agentsh.engine.user_command import UserCommands
+from agentsh.events.event import NewFact
 from agentsh.events.session import Mode, ModeChanged, ModelChanged, Note, Renamed, Tagged
 from agentsh.events.turn import Attachment, TextQueued, TextWithdrawn
+from agentsh.events.user import SideAnswer
 from agentsh.log.store import OpenLog
 from agentsh.ports.hook import Hook, SessionMoment
 from agentsh.ports.model import Model
@@ -50,7 +53,7 @@ class Parts:
     upkeep: None where nothing is kept beside the log. look: what has changed around the session, to be recorded
     before a message. leave: called last of all, when the session is closed: nothing of it may go on. hooks: are told
     what happens. snapshots: of the workspace. whole: the log; None for a session that cannot be rewound. stop: ends
-    what goes on in the background; blocks.
+    what goes on in the background; blocks. commands: of the user's own. asides: questions aside.
     """
 
     log: OpenLog
@@ -68,6 +71,8 @@ class Parts:
     snapshots: Snapshots = field(default_factory=NoSnapshots)
     whole: WholeLog | None = None
     stop: Callable[[], None] = field(default=lambda: None)
+    commands: UserCommands | None = None
+    asides: Asides | None = None
 
 
 class Session:
@@ -80,7 +85,8 @@ class Session:
         self._closed = False
         self._idle = asyncio.Event()
         self._idle.set()
-        self._aside: asyncio.Task[Event | None] | None = None
+        self._work: asyncio.Task[Any] | None = None
+        self._questions: set[asyncio.Task[SideAnswer]] = set()
 
     async def __aenter__(self) -> "Session":
         return self
@@ -102,6 +108,10 @@ class Session:
     def busy(self) -> bool:
         """Whether a turn is running."""
         return not self._idle.is_set()
+
+    async def idle(self) -> None:
+        """Return once nothing runs."""
+        await self._idle.wait()
 
     @property
     def budget_tokens(self) -> int:
@@ -185,18 +195,18 @@ class Session:
             if self.state.turn is not None:
                 await self._journal.record_all(repairs(self.state))
             before = self.state.compaction
-            self._aside = asyncio.create_task(self._parts.compactor.compact(instructions))
+            self._work = asyncio.create_task(self._parts.compactor.compact(instructions))
             try:
-                await to_the_end(self._aside, pass_on=True)
+                await to_the_end(self._work, pass_on=True)
             except asyncio.CancelledError:
                 if (task := asyncio.current_task()) is not None and task.cancelling():
                     raise
             await self._journal.settled()  # an interruption does not take back what is on its way into the log
             if self.state.compaction is not before:
                 return "done"
-            return "interrupted" if self._aside.cancelled() else "unneeded"
+            return "interrupted" if self._work.cancelled() else "unneeded"
         finally:
-            self._aside = None
+            self._work = None
             self._idle.set()
 
     async def undo_compaction(self) -> bool:
@@ -209,13 +219,72 @@ class Session:
             raise UsageProblem("a compaction can be undone when the turn has ended")
         return await self._parts.compactor.undo() is not None
 
+    async def run_command(self, command: str, *, joins: bool, cause: int | None = None) -> bool:
+        """Run a command of the user's in the workspace; return whether it came to its end, uninterrupted.
+
+        joins: the model is told of it. cause: the text_queued event, where it had waited.
+
+        Raises:
+            UsageProblem: a turn is running, or there is no workspace.
+            LogError: the log cannot be written.
+        """
+        if self.busy:
+            raise UsageProblem("a turn is running; the command can be run when it has ended")
+        if self._parts.commands is None:
+            raise UsageProblem("there is no workspace to run it in")
+        self._idle.clear()
+        try:
+            await self._journal.settled()
+            if self.state.turn is not None or self.state.command is not None:
+                await self._journal.record_all(repairs(self.state))
+            self._work = asyncio.create_task(self._parts.commands.run(command, joins=joins, cause=cause))
+            try:
+                await to_the_end(self._work, pass_on=True)
+            except asyncio.CancelledError:
+                if (task := asyncio.current_task()) is not None and task.cancelling():
+                    raise
+                return False
+            return True
+        finally:
+            self._work = None
+            self._idle.set()
+
+    async def ask_aside(self, question: str) -> SideAnswer | None:
+        """Ask something that stays out of the context, beside whatever runs; None where it was interrupted.
+
+        Raises:
+            UsageProblem: this session has no model for that.
+            LogError: the log cannot be written.
+        """
+        if self._parts.asides is None:
+            raise UsageProblem("nothing can be asked aside here")
+        asking = asyncio.create_task(self._parts.asides.ask(question))
+        self._questions.add(asking)
+        asking.add_done_callback(self._questions.discard)
+        try:
+            return await to_the_end(asking, pass_on=True)
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise
+            return None
+
     def interrupt(self) -> bool:
-        """Stop the running turn or compaction; return whether there was one. They return once all is recorded."""
-        if self._aside is not None:
-            self._aside.cancel()
+        """Stop the running turn, command or compaction, or else the questions aside; return whether one of the first.
+
+        They return once all is recorded.
+        """
+        if not self.busy:
+            self.interrupt_asides()
+        if self._work is not None:
+            self._work.cancel()
         elif self.busy:
             self._parts.turn.interrupt()
         return self.busy
+
+    def interrupt_asides(self) -> None:
+        """Stop the questions aside."""
+        for asking in self._questions:
+            asking.cancel()
 
     async def set_mode(self, mode: Mode) -> None:
         """Change the approval mode."""
@@ -285,7 +354,10 @@ class Session:
     async def close(self) -> None:
         """Interrupt what runs, sync, and give the lease back. Idempotent."""
         self.interrupt()
+        self.interrupt_asides()
         await self._idle.wait()
+        if self._questions:
+            await asyncio.wait(self._questions)
         if not self._closed:
             self._closed = True
             with contextlib.suppress(LogError):  # what they say is lost with the log that cannot be written

@@ -6,7 +6,7 @@ from typing import Any
 from agentsh.base.text import one_line
 from agentsh.log.record import Record
 
-VERSION = 3
+VERSION = 4
 """Of the shape of a summary; a cached one of another version is made anew."""
 TITLE_CHARS = 120
 TYPES = frozenset(
@@ -16,6 +16,7 @@ TYPES = frozenset(
         "agent_message",
         "summary_tried",
         "compaction",
+        "side_answer",
         "turn_finished",
         "renamed",
         "tagged",
@@ -32,10 +33,11 @@ def summarise(records: Iterable[Record]) -> dict[str, Any]:
 
     turns, prompt_tokens, completion_tokens: sums. cost_usd: None where no reply had a price.
     newest_prompt, newest_cached: tokens of the newest request that the provider reported on.
-    open_turn: the last turn has no end. title: the given one, else the first prompt.
+    open_turn: the last turn has no end. first_prompt: its first words. title: the given one, else the same.
     """
     s: dict[str, Any] = {
-        "version": VERSION, "title": None, "created": None, "updated": None, "cwd": None, "project": None,
+        "version": VERSION, "title": None, "first_prompt": None, "created": None, "updated": None, "cwd": None,
+        "project": None,
         "model": None, "mode": None, "workspace": None, "workspace_path": None, "origin": None, "tags": [],
         "turns": 0, "prompt_tokens": 0, "cached_tokens": 0, "completion_tokens": 0, "cost_usd": None,
         "newest_prompt": None, "newest_cached": None,
@@ -65,8 +67,10 @@ def _user(s: dict[str, Any], record: Record, payload: Mapping[str, Any]) -> None
     if not s["open_turn"]:
         s["turns"] += 1
     s["open_turn"] = True
+    if s["first_prompt"] is None:
+        s["first_prompt"] = _title(payload.get("text"))
     if s["title"] is None:
-        s["title"] = _title(payload.get("text"))
+        s["title"] = s["first_prompt"]
 
 
 def _spent(s: dict[str, Any], record: Record, payload: Mapping[str, Any]) -> None:
@@ -85,6 +89,12 @@ def _spent(s: dict[str, Any], record: Record, payload: Mapping[str, Any]) -> Non
     cost = payload.get("cost_usd")
     if isinstance(cost, int | float):
         s["cost_usd"] = cost + (s["cost_usd"] or 0)
+
+
+def _aside(s: dict[str, Any], record: Record, payload: Mapping[str, Any]) -> None:
+    newest = s["newest_prompt"], s["newest_cached"]
+    _spent(s, record, payload)
+    s["newest_prompt"], s["newest_cached"] = newest  # it was no request of the conversation
 
 
 def _finished(s: dict[str, Any], record: Record, payload: Mapping[str, Any]) -> None:
@@ -118,6 +128,7 @@ _TAKERS = {
     "agent_message": _spent,
     "summary_tried": _spent,
     "compaction": _spent,
+    "side_answer": _aside,
     "turn_finished": _finished,
     "renamed": _renamed,
     "tagged": _tagged,

@@ -64,6 +64,7 @@ class ContextBuilt(Fact):
     which the log became messages (context/view.py). missing: blobs that could not be read then.
     summary: set where the request asks for a summary of the conversation; what answers it is a `compaction` or a
     `summary_tried`.
+    aside: the side_question that it asks, by seq; a `side_answer` answers it.
     counted: how many of the tokens the provider had reported before. raw: what `estimator` said of the rest, where
     tokens holds it corrected by earlier reports.
     """
@@ -78,6 +79,7 @@ class ContextBuilt(Fact):
     rules: int = 0
     missing: tuple[str, ...] = ()
     summary: SummaryAsk | None = None
+    aside: int | None = None
     counted: int = 0
     raw: int | None = None
 

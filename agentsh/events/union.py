@@ -4,7 +4,7 @@ from typing import Annotated, get_args
 
 from pydantic import Field
 
-from agentsh.events import compaction, model, session, tool, turn
+from agentsh.events import compaction, model, session, tool, turn, user
 from agentsh.events.base import Fact
 
 AnyFact = Annotated[
@@ -43,7 +43,11 @@ AnyFact = Annotated[
     | tool.PartialOutput
     | tool.HookAnswered
     | tool.JobChanged
-    | model.WindowLearned,
+    | model.WindowLearned
+    | user.UserCommand
+    | user.UserCommandEnded
+    | user.SideQuestion
+    | user.SideAnswer,
     Field(discriminator="type"),
 ]
 

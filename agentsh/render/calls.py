@@ -9,8 +9,10 @@ from rich.style import Style
 from rich.text import Text
 
 from agentsh.base.text import one_line, plural
+from agentsh.context.items import ending
 from agentsh.events.event import Event
 from agentsh.events.tool import CodeEdit, ToolCall, ToolResult, ToolStarted
+from agentsh.events.user import UserCommand, UserCommandEnded
 from agentsh.ports.texts import Texts
 from agentsh.render import theme
 from agentsh.render.paint import Painter, fit, shown
@@ -18,6 +20,8 @@ from agentsh.render.paint import Painter, fit, shown
 DETAIL_HEAD = 3
 DETAIL_ROWS = 8
 DIFF_ROWS = 40
+OWN_ROWS = 60
+"""Of what a command of the user's own printed: they asked to see it."""
 PROGRESS_CHARS = 4_000
 
 SUBJECTS = ("command", "pattern", "query", "url", "path", "name", "patch")
@@ -83,6 +87,31 @@ class Calls:
         """Forget all: the turn is over."""
         self._open.clear()
         self._started.clear()
+
+    def command(self, event: Event, fact: UserCommand, now_s: float) -> None:
+        """The user runs a command."""
+        name = "!" if fact.joins else "!!"
+        self._open[event.seq] = OpenCall(name, one_line(self._texts.text(fact.command), 1_000), now_s)
+
+    def command_ended(self, event: Event, fact: UserCommandEnded, width: int) -> list[str]:
+        """Return the lines of a command of the user's: itself, how it ended, what it printed."""
+        call = self._open.pop(event.cause or 0, None) or OpenCall("!", "a command")
+        parts = [ending(fact)]
+        if fact.duration_ms:
+            parts.append(theme.duration(fact.duration_ms))
+        end = fit(" · ".join(parts), max(width - 6, 8))
+        subject = fit(call.subject, max(width - len(call.name) - len(end) - 3, 8))
+        good = fact.status == "ok" and not fact.exit
+        line = Text.assemble(
+            (call.name, theme.USER_MARK), " " + subject, ("  " + end, theme.DIM if good else theme.BAD)
+        )
+        lines = [row.rstrip() for row in shown(self._texts.text(fact.text)).rstrip("\n").split("\n")]
+        rows = [self._painter.row(line, width)]
+        for row in fold(lines, OWN_ROWS, OWN_ROWS // 2) if any(lines) else []:
+            rows += [
+                f"  {part}" for part in self._painter.rows(Text(row, overflow="fold"), max(width - 2, 8)) or [""]
+            ]
+        return [row.rstrip() for row in rows]
 
     def edited(self, event: Event, fact: CodeEdit, width: int) -> list[str]:
         """Return the lines of an edit, or keep it until the result of its call is there."""

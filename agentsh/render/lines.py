@@ -224,5 +224,7 @@ LINES: dict[str, Callable[[Page, Event, Any], list[str]]] = {
     "partial_message": _nothing,
     "partial_output": _nothing,
     "approval_asked": _nothing,
+    "user_command": _nothing,
+    "side_question": _nothing,
 }
-"""Every kind of fact but agent_message and those of `calls`; a test holds the table against the vocabulary."""
+"""Every kind of fact but agent_message and those of `calls` and `asides`; a test holds it against the vocabulary."""

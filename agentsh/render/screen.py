@@ -20,8 +20,10 @@ from agentsh.events.signals import (
 )
 from agentsh.events.tool import ApprovalAsked, CodeEdit, ToolCall, ToolResult, ToolStarted
 from agentsh.events.turn import AgentMessage, ContextBuilt, TurnFinished, UserMessage
+from agentsh.events.user import SideAnswer, SideQuestion, UserCommand, UserCommandEnded
 from agentsh.ports.texts import Texts
 from agentsh.render import theme
+from agentsh.render.asides import Asides
 from agentsh.render.calls import Calls, OpenCall
 from agentsh.render.lines import LINES, Page, opaque
 from agentsh.render.live import LiveRegion, Region
@@ -68,6 +70,7 @@ class ScreenRenderer:
         self._painter = Painter(colour=colour)
         self._region = region or LiveRegion()
         self._calls = Calls(self._painter, texts)
+        self._asides = Asides(texts)
         self._reply = Reply()
         self._last = ""
         self._suspended = False
@@ -99,6 +102,16 @@ class ScreenRenderer:
                 self._put("tool", self._calls.edited(event, fact, page.width))
             case ToolResult():
                 self._put("tool", self._calls.finished(event, fact, page.width))
+            case UserCommand():
+                self._busy_s = self._now_s()
+                self._calls.command(event, fact, self._busy_s)
+            case UserCommandEnded():
+                self._busy_s = None
+                self._put("command", self._calls.command_ended(event, fact, page.width))
+            case SideQuestion():
+                self._asides.asked(event, fact, self._now_s())
+            case SideAnswer():
+                self._put("aside", self._asides.answered(page, event, fact))
             case _:
                 self._asking = isinstance(fact, ApprovalAsked)
                 self._turn_state(page, fact)
@@ -227,6 +240,7 @@ class ScreenRenderer:
         running = list(self._calls.running())
         for call in running:
             rows.extend(self._running(page, call))
+        rows.extend(self._asides.waiting(page, self._now_s()))
         if self._retry:
             rows.extend(page.line("↻ " + self._retry, theme.WARN))
         elif self._compacting_s is not None or (self._busy_s is not None and not self._reply.text_came):

@@ -18,6 +18,7 @@ from agentsh.events.turn import (
     TurnFinished,
     UserMessage,
 )  # fmt: skip
+from agentsh.events.user import SideAnswer, SideQuestion, UserCommand, UserCommandEnded
 from agentsh.log.frame import decode_event, encode_event
 from agentsh.log.spill import spill
 from agentsh.stores.memory import MemoryBlobs
@@ -84,6 +85,16 @@ def _facts() -> st.SearchStrategy[Any]:
             cost_usd=st.none() | costs,
         ),
         st.builds(CompactionUndone, compaction=st.integers(0, 30)),
+        st.builds(UserCommand, command=texts, joins=st.booleans(), sandbox=st.just("none")),
+        st.builds(
+            UserCommandEnded,
+            status=st.sampled_from(["ok", "interrupted", "unknown"]),
+            exit=st.none() | st.just(-9),
+            text=texts,
+            duration_ms=st.just(0),
+        ),
+        st.builds(SideQuestion, text=texts),
+        st.builds(SideAnswer, text=texts, usage=st.none() | st.just(usage), cost_usd=st.none() | costs),
         st.builds(
             TurnFinished,
             reason=st.just("done"),
@@ -103,7 +114,10 @@ def logs(draw: st.DrawFn, *, sound: bool = False) -> list[Event]:
     facts: list[Any] = [environment, *draw(st.lists(_facts(), max_size=30))]
     events: list[Event] = []
     newest: dict[str, int] = {}
-    answers = {"tool_call": "agent_message", "tool_started": "tool_call", "tool_result": "tool_started"}
+    answers = {
+        "tool_call": "agent_message", "tool_started": "tool_call", "tool_result": "tool_started",
+        "user_command_ended": "user_command", "side_answer": "side_question",
+    }  # fmt: skip
     for seq, fact in enumerate(facts, 1):
         cause = newest.get(answers.get(fact.type, ""))
         if not sound:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 from agentsh.base.errors import StreamCut
 from agentsh.context.state import SessionState
 from agentsh.context.state_codec import reducer
+from agentsh.engine.aside import Asides
 from agentsh.engine.bus import Bus
 from agentsh.engine.compactor import Compactor
 from agentsh.engine.gate import Gate
@@ -18,6 +19,7 @@ from agentsh.engine.step import ModelStep, Price, StepSettings
 from agentsh.engine.tool_runner import ToolRunner
 from agentsh.engine.turn import Limits, Turn
 from agentsh.engine.upkeep import CheckpointPolicy, Upkeep
+from agentsh.engine.user_command import UserCommands
 from agentsh.engine.whole import LoggedSession
 from agentsh.events.base import Fact
 from agentsh.events.session import EnvironmentChanged, Mode, SessionInit, WorkspaceOrigin
@@ -122,11 +124,12 @@ def assemble(
     policy: CheckpointPolicy | None = None,
     compacts: bool = True,
     store: MemoryStore | None = None,
+    place: Workspace | None = None,
 ) -> tuple[Session, Journal, ModelStep]:
     bus = Bus()
     bus.subscribe(screen)
     journal = Journal(log, state, bus, clock)
-    workspace = cast(Workspace, NoWorkspace())
+    workspace = place or cast(Workspace, NoWorkspace())
     gate = Gate(journal, workspace, hooks, approver, preapproved=lambda state: False)
     runner = ToolRunner(journal, counter.tools(), workspace, gate, hooks, InlineTexts(), clock)
     settings = StepSettings(budget_tokens, Price(1.0, 0.1, 10.0), compacts=compacts)
@@ -139,7 +142,10 @@ def assemble(
 
     upkeep = Upkeep(journal, log, policy or CheckpointPolicy(), clock)
     whole = None if store is None else LoggedSession(store, ID)
-    parts = Parts(log, journal, turn, step, compactor, gate, model, choose, upkeep, whole=whole)
+    own, asides = UserCommands(journal, workspace, clock), Asides(journal, step, InlineTexts(), ByteEstimate())
+    parts = Parts(
+        log, journal, turn, step, compactor, gate, model, choose, upkeep, whole=whole, commands=own, asides=asides
+    )
     return Session(parts), journal, step
 
 

@@ -48,7 +48,15 @@ def test_colour_changes_nothing_but_colour() -> None:
 
 
 def test_every_kind_of_fact_has_lines() -> None:
-    own = {"agent_message", "tool_call", "tool_started", "code_edit", "tool_result"}
+    own = {
+        "agent_message",
+        "tool_call",
+        "tool_started",
+        "code_edit",
+        "tool_result",
+        "user_command_ended",
+        "side_answer",
+    }
     assert set(LINES) | own == set(KINDS)
 
 
