@@ -66,7 +66,7 @@ class Stage:
 
     def flush(self) -> None:
         """Show what was taken: at once without a prompt, else within `PAUSE_S`."""
-        if not self._pending:
+        if not self._pending or self._leaving():
             return
         if not self._on_stage():
             self._straight()
@@ -125,9 +125,15 @@ class Stage:
     def _on_stage(self) -> bool:
         return self._app is not None and self._app.is_running and not self._app.is_done
 
+    def _leaving(self) -> bool:
+        """Whether the prompt is about to go and is still drawn: what comes now is written when it is gone."""
+        return self._app is not None and self._app.is_running and self._app.is_done
+
     def _emit(self) -> None:
         self._timer = None
         app = self._app
+        if self._leaving():
+            return
         if app is None or not self._on_stage():
             self._straight()
             return
