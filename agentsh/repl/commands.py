@@ -1,13 +1,19 @@
 """The table of slash commands, and finding one in what was typed."""
 
+import asyncio
+import contextlib
 import difflib
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import NamedTuple, cast
 
+from agentsh.base.errors import UsageProblem
 from agentsh.engine.session import Session
-from agentsh.repl.terminal import ReplIO
+from agentsh.repl.backend import Backend
+from agentsh.repl.rows import Row
+from agentsh.repl.terminal import Onward, ReplIO
 
 
 class Command(NamedTuple):
@@ -36,12 +42,32 @@ COMMANDS = {
         "agentsh.repl.slash.compact:run", "[WISHES | undo]", "replace older turns by a summary in the context", True
     ),
     "rewind": Command(
-        "agentsh.repl.slash.rewind:run", "[N [files|talk]]", "the turns so far; go back to before turn N"
+        "agentsh.repl.slash.rewind:run", "[N [files|talk]]", "choose a turn; go back to before it, files too"
     ),
     "redo": Command("agentsh.repl.slash.redo:run", "", "undo the last rewind"),
     "fork": Command("agentsh.repl.slash.fork:run", "[EVENT]", "a new session from here, or from an event"),
+    "sessions": Command("agentsh.repl.slash.sessions:run", "", "choose another session, and go on with it"),
+    "resume": Command("agentsh.repl.slash.resume:run", "[ID]", "go on with another session"),
+    "clear": Command("agentsh.repl.slash.clear:run", "", "a new session; this one is kept"),
+    "diff": Command("agentsh.repl.slash.diff:run", "", "what the session has changed"),
+    "apply": Command("agentsh.repl.slash.apply:run", "[check]", "bring the changes back to where they came from"),
+    "export": Command("agentsh.repl.slash.export:run", "[md|html|jsonl] [FILE]", "write the session to a file"),
+    "replay": Command("agentsh.repl.slash.replay:run", "", "the newest turns again"),
+    "copy": Command("agentsh.repl.slash.copy:run", "[code [N]]", "the last answer, or its code, to the clipboard"),
+    "btw": Command("agentsh.repl.slash.btw:run", "QUESTION", "ask aside: it stays out of the context", True),
+    "permissions": Command("agentsh.repl.slash.permissions:run", "", "the rules in force, and what you allowed"),
+    "config": Command("agentsh.repl.slash.config:run", "[WORDS]", "the settings in force, and where they are from"),
+    "todo": Command("agentsh.repl.slash.todo:run", "", "the todo list as it stands"),
+    "doctor": Command("agentsh.repl.slash.doctor:run", "", "look for what is wrong around agentsh"),
+    "feedback-bundle": Command(
+        "agentsh.repl.slash.feedback_bundle:run", "[FILE]", "a file for a bug report, without what was said"
+    ),
     "exit": Command("agentsh.repl.slash.exit:run", "", "leave; the session is kept"),
 }
+
+
+TIDYING_S = 2.0
+"""How long a command waits for what follows the end of a turn: a snapshot, a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +77,46 @@ class SlashContext:
     session: Session
     io: ReplIO
 
+    @property
+    def backend(self) -> Backend:
+        """What the application offers.
+
+        Raises:
+            UsageProblem: nothing, where the loop runs by itself.
+        """
+        if self.io.backend is None:
+            raise UsageProblem("this is not to be had here")
+        return self.io.backend
+
+    async def at_rest(self, what: str) -> None:
+        """Refuse what must not happen beside a turn; one that has just ended may still be tidying up.
+
+        Raises:
+            UsageProblem: one is running.
+        """
+        if self.session.busy and self.session.state.turn is None and self.session.state.command is None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.session.idle(), TIDYING_S)
+        if self.session.busy:
+            raise UsageProblem(f"a turn is running, and {what} waits for its end", hint="Esc interrupts it")
+
 
 @dataclass(frozen=True, slots=True)
 class SlashOutcome:
     """What a command came to. rows: shown above the next prompt, and gone after it. leave: end the loop.
 
-    interrupted: the user stopped it. draft: put into the input, to be edited and sent again.
+    interrupted: the user stopped it. draft: put into the input, to be edited and sent again. page: rows that are laid
+    out already, shown below `rows`. send: a message, sent as if it had been typed. onward: the session to go on with;
+    this one is closed first.
     """
 
     rows: list[str] = field(default_factory=list)
     leave: bool = False
     interrupted: bool = False
     draft: str = ""
+    page: Sequence[Row] = ()
+    send: str = ""
+    onward: Onward | None = None
 
 
 Slash = Callable[[SlashContext, str], Awaitable[SlashOutcome]]
@@ -77,6 +131,42 @@ def find(text: str) -> tuple[str, str] | None:
     return None if "/" in name else (name.lower(), argument.strip())
 
 
+class OwnCommand(NamedTuple):
+    """A command of the user's for the workspace. joins: the model is told of it."""
+
+    command: str
+    joins: bool
+
+
+def own_command(text: str) -> OwnCommand | None:
+    """Return what `!command` or `!!command` asks for; a text with a space before the mark is a message."""
+    if not text.startswith("!"):
+        return None
+    joins = not text.startswith("!!")
+    command = text[1 if joins else 2 :].strip()
+    return OwnCommand(command, joins) if command else None
+
+
+def filled_in(text: str, argument: str) -> str:
+    """Return the text of a custom command with its arguments: `$ARGUMENTS` all, `$1` to `$9` one each.
+
+    Where it names none of them, they go behind it. One pass: arguments are never looked into.
+    """
+    words = argument.split()
+
+    def value(match: re.Match[str]) -> str:
+        if match[1] == "ARGUMENTS":
+            return argument
+        n = int(match[1]) - 1
+        return words[n] if n < len(words) else ""
+
+    filled, named = _ARGUMENT.subn(value, text)
+    return filled.strip() if named or not argument else f"{filled.strip()}\n\n{argument}"
+
+
+_ARGUMENT = re.compile(r"\$(ARGUMENTS|[1-9](?![0-9]))")
+
+
 def works(name: str) -> bool:
     """Tell whether a command may take its time."""
     return name in COMMANDS and COMMANDS[name].works
@@ -86,6 +176,9 @@ async def run(name: str, argument: str, context: SlashContext) -> SlashOutcome:
     """Run a command; an unknown name gives the nearest one."""
     command = COMMANDS.get(name)
     if command is None:
+        own = (await asyncio.to_thread(context.io.custom)).get(name)
+        if own is not None:
+            return SlashOutcome(send=filled_in(own.text, argument))
         near = difflib.get_close_matches(name, COMMANDS, 1, 0.5)
         return SlashOutcome([f"there is no /{name}; " + (f"did you mean /{near[0]}?" if near else "see /help")])
     module, _, function = command.target.partition(":")

@@ -1,14 +1,15 @@
 """What an input can go on with: slash commands by their beginning, files of the workspace by parts of their path."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import nsmallest
 from typing import NamedTuple
 
+from agentsh.repl.backend import CustomCommand
 from agentsh.repl.commands import COMMANDS
 
 MAX_SHOWN = 7
-_COMMAND = re.compile(r"/([a-z]*)\Z")
+_COMMAND = re.compile(r"/([a-z0-9_-]*)\Z")
 _FILE = re.compile(r'(?:^|(?<=\s))@([^\s"]*)\Z')
 
 
@@ -21,16 +22,21 @@ class Candidate(NamedTuple):
     note: str
 
 
-def command_candidates(before: str) -> list[Candidate]:
-    """Return the commands that an input line, up to its cursor, may become."""
+NO_COMMANDS: Mapping[str, CustomCommand] = {}
+
+
+def command_candidates(before: str, custom: Mapping[str, CustomCommand] = NO_COMMANDS) -> list[Candidate]:
+    """Return the commands that an input line, up to its cursor, may become. custom: those that the user wrote."""
     match = _COMMAND.match(before)
     if match is None:
         return []
     typed = match[1]
-    names = [name for name in COMMANDS if name.startswith(typed)]
+    known = [(name, command.usage, command.summary) for name, command in COMMANDS.items()]
+    known += [(name, own.usage, own.summary) for name, own in custom.items() if name not in COMMANDS]
     return [
-        Candidate(f"/{name} ", len(before), f"/{name} {COMMANDS[name].usage}".rstrip(), COMMANDS[name].summary)
-        for name in names
+        Candidate(f"/{name} ", len(before), f"/{name} {usage}".rstrip(), summary)
+        for name, usage, summary in known
+        if name.startswith(typed)
     ]
 
 

@@ -1,11 +1,13 @@
 """What the keys do. Editing itself is prompt-toolkit's: emacs or vi, as the user's settings say."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.filters import Condition, Filter, has_focus, is_searching
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 if TYPE_CHECKING:
+    from agentsh.repl.picker import Picker
     from agentsh.repl.prompt import Prompt
 
 HELP = (
@@ -15,6 +17,8 @@ HELP = (
     ("Esc", "interrupt; the queue comes back"),
     ("Alt-Enter, Ctrl-J", "new line"),
     ("@", "a file: Tab puts it in, and it is sent along"),
+    ("!cmd, !!cmd", "run it in the workspace; with !! the model is not told"),
+    ("PgUp, PgDn", "the rest of what a command shows; Esc takes it away"),
     ("Ctrl-R", "search the history"),
     ("Ctrl-X Ctrl-E", "write in your editor"),
     ("Ctrl-C", "interrupt; clear the line; twice: leave"),
@@ -28,10 +32,13 @@ def bindings(prompt: "Prompt") -> KeyBindings:
     keys = KeyBindings()
     asking = Condition(lambda: prompt.asked is not None)
     reasoning = Condition(lambda: prompt.asked is not None and prompt.asked.reasoning)
-    plain = Condition(lambda: has_focus(prompt.buffer)()) & ~is_searching & ~asking
+    picking = Condition(lambda: prompt.picking is not None) & ~asking
+    plain = Condition(lambda: has_focus(prompt.buffer)()) & ~is_searching & ~asking & ~picking
     _sending(keys, prompt, plain)
     _stopping(keys, prompt, plain, asking)
     _answering(keys, prompt, asking & ~reasoning, reasoning)
+    _picking(keys, prompt, picking)
+    _paging(keys, prompt, plain)
     return keys
 
 
@@ -141,3 +148,45 @@ def _answering(keys: KeyBindings, prompt: "Prompt", choosing: Filter, reasoning:
             text = prompt.buffer.text
             prompt.buffer.reset()
             prompt.asked.reason(text)
+
+
+def _picking(keys: KeyBindings, prompt: "Prompt", picking: Filter) -> None:
+    def act(what: Callable[["Picker"], None]) -> Callable[[KeyPressEvent], None]:
+        def handler(event: KeyPressEvent) -> None:
+            if prompt.picking is not None:
+                what(prompt.picking)
+
+        return handler
+
+    table: tuple[tuple[tuple[str, ...], Callable[[Picker], None]], ...] = (
+        (("up", "c-p", "s-tab"), lambda picker: picker.move(-1)),
+        (("down", "c-n", "tab"), lambda picker: picker.move(1)),
+        (("pageup",), lambda picker: picker.page(-1)),
+        (("pagedown",), lambda picker: picker.page(1)),
+        (("enter",), lambda picker: picker.choose()),
+        (("escape", "c-c", "c-g", "c-d"), lambda picker: picker.cancel()),
+    )
+    for names, what in table:
+        for name in names:
+            keys.add(name, filter=picking)(act(what))
+
+    @keys.add("c-j", filter=picking)
+    def _nothing(event: KeyPressEvent) -> None:
+        """What is looked for has one line."""
+
+
+def _paging(keys: KeyBindings, prompt: "Prompt", plain: Filter) -> None:
+    long = plain & Condition(lambda: prompt.notice.long)
+    shown = plain & Condition(lambda: bool(prompt.notice) and not prompt.panel.candidates)
+
+    @keys.add("pagedown", filter=long)
+    def _down(event: KeyPressEvent) -> None:
+        prompt.notice.turn(1)
+
+    @keys.add("pageup", filter=long)
+    def _up(event: KeyPressEvent) -> None:
+        prompt.notice.turn(-1)
+
+    @keys.add("escape", filter=shown & ~Condition(prompt.actions.working))
+    def _away(event: KeyPressEvent) -> None:
+        prompt.hush()

@@ -10,7 +10,7 @@ from typing import Any
 from agentsh.base.errors import AgentshError, LogError
 from agentsh.base.text import one_line
 from agentsh.engine.session import Session
-from agentsh.engine.turn import TurnOutcome
+from agentsh.events.turn import TurnEnd
 from agentsh.repl import commands
 from agentsh.repl.attach import attachments
 from agentsh.repl.commands import SlashContext
@@ -29,7 +29,7 @@ async def run_repl(session: Session, io: ReplIO) -> int:
         with repl.signals():
             await repl.run()
     finally:
-        io.ask = None
+        io.ask = io.pick = None
         with contextlib.suppress(OSError, ValueError):  # the terminal may be gone
             io.screen.close()
         restore(io)
@@ -66,6 +66,7 @@ class Repl:
     async def run(self) -> None:
         """Take messages until somebody leaves; what runs then is interrupted and recorded."""
         self._io.ask = self._prompt.ask
+        self._io.pick = self._prompt.pick if self._io.menus else None
         draft = "".join(self._io.typed).rstrip("\n")
         self._io.typed.clear()
         ticking = asyncio.create_task(self._tick())
@@ -74,6 +75,7 @@ class Repl:
             await self._prompt.run(draft)
         finally:
             first.cancel()
+            self._prompt.cancel_pick()
             if self._work is not None:
                 self._session.interrupt()
             while left := [t for t in (self._work, *self._tasks) if t is not None and not t.done()]:
@@ -92,6 +94,8 @@ class Repl:
     async def _first(self, text: str | None) -> None:
         await self._prompt.ready()
         self._name()
+        for n, remark in enumerate(self._io.remarks):
+            self._prompt.say("alarm" if self._io.trouble and n == 0 else "notice", [remark])
         if text is not None:
             self._enter(text)
 
@@ -102,15 +106,20 @@ class Repl:
                 self._begin(None, self._slash(*command))
             elif command is not None:
                 self._spawn(self._slash(*command))
-            elif self._work is None:
-                self._begin(text)
             else:
-                self._spawn(self._wait(text, steer=False))
+                self._send(text)
         elif self._work is None and self._session.state.queue:  # what waits since before is sent by Enter
             self._begin(None)
 
+    def _send(self, text: str) -> None:
+        """Begin a turn with a message, or let it wait for the end of the one that runs."""
+        if self._work is None:
+            self._begin(text)
+        else:
+            self._spawn(self._wait(text, steer=False))
+
     def _steer(self, text: str) -> None:
-        self._spawn(self._wait(text, steer=True))
+        self._spawn(self._wait(text, steer=commands.own_command(text) is None))
 
     def _interrupt(self) -> None:
         self._interrupted_s = time.monotonic()
@@ -139,12 +148,12 @@ class Repl:
                 if text is None:
                     return
                 began_s = time.monotonic()
-                outcome = await self._turn(text, cause)
+                ended = await self._turn(text, cause)
                 self._name()
                 self._prompt.attention.call("done", after_s=time.monotonic() - began_s)
-                if outcome is None or outcome.reason == "error":
+                if ended in (None, "error"):
                     return
-                if outcome.reason == "interrupted":
+                if ended == "interrupted":
                     await self._take_back([*self._session.state.queue])
                     return
                 text = None
@@ -157,10 +166,15 @@ class Repl:
             return self._io.text(fact.text), seq
         return None, None
 
-    async def _turn(self, text: str, cause: int | None) -> TurnOutcome | None:
+    async def _turn(self, text: str, cause: int | None) -> TurnEnd | None:
+        """Work on a message, or run a command of the user's; return how it ended, None where it could not begin."""
+        own = commands.own_command(text)
         try:
+            if own is not None:
+                whole = await self._session.run_command(own.command, joins=own.joins, cause=cause)
+                return "done" if whole else "interrupted"
             along = await asyncio.to_thread(attachments, text, self._io.workspace)
-            return await self._session.submit(text, along, cause=cause)
+            return (await self._session.submit(text, along, cause=cause)).reason
         except AgentshError as error:
             if cause is None:  # what was queued is still there
                 self._prompt.give_back(text)
@@ -198,9 +212,15 @@ class Repl:
             self._fail(error)
             return False
         self._prompt.say("notice", outcome.rows)
+        if outcome.page:
+            self._prompt.show(outcome.page)
         if outcome.draft:
             self._prompt.give_back(outcome.draft)
-        if outcome.leave:
+        if outcome.send:
+            self._send(outcome.send)
+        if outcome.onward is not None:
+            self._io.onward = outcome.onward
+        if outcome.leave or outcome.onward is not None:
             self._prompt.leave()
         return not outcome.interrupted
 

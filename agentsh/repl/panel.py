@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.utils import get_cwidth
 
 from agentsh.base.text import one_line
+from agentsh.repl.backend import CustomCommand
 from agentsh.repl.complete import MAX_SHOWN, Candidate, Files, command_candidates, file_word
 
 FRESH_S = 10.0
@@ -17,9 +18,17 @@ FRESH_S = 10.0
 
 
 class Panel:
-    """Follows the input. files: reads the paths of the workspace; it may take a while, and runs on a thread."""
+    """Follows the input. files: reads the paths of the workspace; it may take a while, and runs on a thread.
 
-    def __init__(self, files: Callable[[], Sequence[str]], changed: Callable[[], None]) -> None:
+    custom: reads the commands that the user wrote; done when a command begins to be typed.
+    """
+
+    def __init__(
+        self,
+        files: Callable[[], Sequence[str]],
+        changed: Callable[[], None],
+        custom: Callable[[], Mapping[str, CustomCommand]] = dict,
+    ) -> None:
         self.candidates: list[Candidate] = []
         self._at = 0
         self._read = files
@@ -28,6 +37,8 @@ class Panel:
         self._files_s = float("-inf")
         self._reading: asyncio.Task[None] | None = None
         self._closed_for = ""
+        self._custom = custom
+        self._known: Mapping[str, CustomCommand] = {}
 
     def follow(self, buffer: Buffer) -> None:
         """Find the candidates for what is typed now."""
@@ -39,7 +50,10 @@ class Panel:
             self._look(buffer)
             found = self._files.candidates(typed)
         else:
-            found = command_candidates(before)
+            if before == "/":
+                with contextlib.suppress(Exception):  # likewise a comfort
+                    self._known = self._custom()
+            found = command_candidates(before, self._known)
         self._closed_for = self._closed_for if before == self._closed_for else ""
         if found != self.candidates:
             self.candidates, self._at = found, 0

@@ -22,9 +22,11 @@ from agentsh.repl.asked import Asked
 from agentsh.repl.attention import Attention
 from agentsh.repl.history import TypedHistory
 from agentsh.repl.keys import bindings
+from agentsh.repl.notice import Notice
 from agentsh.repl.panel import Panel
 from agentsh.repl.pastes import Pastes, watch_paste
-from agentsh.repl.rows import Row, Rows, wrapped
+from agentsh.repl.picker import KEYS, Menu, Picker
+from agentsh.repl.rows import Row, Rows, cut
 from agentsh.repl.terminal import ReplIO, typed_text
 
 TWICE_S = 2.0
@@ -79,8 +81,10 @@ class Prompt:
         self.actions = actions
         self.hinting = False
         self.asked: Asked | None = None
+        self.picking: Picker | None = None
+        self.notice = Notice()
         self.pastes = Pastes()
-        self.panel = Panel(io.files, self.refresh)
+        self.panel = Panel(io.files, self.refresh, io.custom)
         self.left_by_ctrl_c = False
         self.attention = Attention(io.display, rings=io.notify, titles=io.title, now_s=now_s)
         self._io = io
@@ -88,7 +92,7 @@ class Prompt:
         self._queue = queue
         self._now_s = now_s
         self._ctrl_c_s = float("-inf")
-        self._notice: list[tuple[str, str]] = []
+        self._menus = asyncio.Lock()
         self._began = asyncio.Event()
         history = TypedHistory(io.history_file, io.clean) if io.history_file else InMemoryHistory()
         self._session: PromptSession[None] = PromptSession(
@@ -107,9 +111,8 @@ class Prompt:
             input=io.keyboard(),
             output=io.display(),
         )
-        self.buffer.on_text_changed += self.panel.follow
-        self.buffer.on_text_changed += lambda buffer: self.attention.seen()
-        self.buffer.on_cursor_position_changed += self.panel.follow
+        self.buffer.on_text_changed += self._typed
+        self.buffer.on_cursor_position_changed += self._typed
         app = self._session.app
         app.ttimeoutlen = app.timeoutlen = KEY_S
         self._rows = Rows(self._above, self._room)
@@ -149,13 +152,18 @@ class Prompt:
 
     def say(self, style: str, rows: Sequence[str]) -> None:
         """Show rows above the input until the next key that sends. style: `notice` or `alarm`."""
-        self._notice.extend((f"class:{style}", row) for row in rows)
+        self.notice.say(style, rows)
+        self._session.app.invalidate()
+
+    def show(self, rows: Sequence[Row]) -> None:
+        """Show rows that are laid out already, likewise."""
+        self.notice.show(rows)
         self._session.app.invalidate()
 
     def hush(self) -> None:
         """Take them away."""
         self.hinting = False
-        self._notice.clear()
+        self.notice.clear()
 
     def give_back(self, text: str) -> None:
         """Put a text in front of what is typed."""
@@ -195,20 +203,48 @@ class Prompt:
 
     async def ask(self, question: Question) -> Answer:
         """Return the answer of one key. What was typed is kept, and is there again afterwards."""
-        typed, notice = self.buffer.document, self._notice[:]
-        self._notice.clear()
-        self.buffer.reset()
+        typed, notice = self.buffer.document, self.notice
+        self.notice = Notice()
         asked = self.asked = Asked(question, self._now_s)
+        self.buffer.reset()
         self._session.app.invalidate()
         self.attention.call(f"asks: {question.tool} {question.subject}")
         try:
             return await asked.answer
         finally:
             self.asked = None
-            self._notice[:0] = notice
+            notice.append(self.notice)
+            self.notice = notice
             more = "".join(asked.typed)
             self.buffer.document = Document(typed.text + more, typed.cursor_position + len(more))
             self._session.app.invalidate()
+
+    async def pick(self, menu: Menu) -> str | None:
+        """Return the key of what is chosen, or None. What was typed is kept, as with `ask`."""
+        async with self._menus:
+            typed = self.buffer.document
+            self.buffer.reset()
+            picking = self.picking = Picker(menu, self.refresh)
+            self.refresh()
+            try:
+                return await picking.chosen
+            finally:
+                picking.close()
+                self.picking = None
+                self.buffer.document = typed
+                self.refresh()
+
+    def cancel_pick(self) -> None:
+        """Close the menu that is open, if one is."""
+        if self.picking is not None:
+            self.picking.cancel()
+
+    def _typed(self, buffer: Buffer) -> None:
+        self.attention.seen()
+        if self.picking is None:
+            self.panel.follow(buffer)
+        elif self.asked is None:
+            self.picking.filter(buffer.text)
 
     def _room(self) -> int:
         """Rows above the input: the input has a third of the window, and the status line stays."""
@@ -219,17 +255,22 @@ class Prompt:
         if self.asked is not None:
             size = self._io.display().get_size()
             return [*rows, [], *self.asked.rows(size.columns, max(self._room() - 2, 1))]
+        columns, room = self._io.display().get_size().columns, self._room()
+        if self.picking is not None:
+            return [*rows, [], *self.picking.rows(columns, max(room - 2, 1))]
         waiting: list[Row] = [[("class:queued", row)] for row in self._queue()]
         rows += [[], *waiting] if waiting else []
-        columns = self._io.display().get_size().columns
-        notice: list[Row] = [[(style, row)] for style, text in self._notice for row in wrapped(text, columns - 1)]
-        return [*rows, [], *notice, *self.panel.rows(columns)]
+        offered = self.panel.rows(columns)
+        notice = self.notice.rows(columns, max(room - 1 - len(offered), 1)) if self.notice else []
+        return [*rows, [], *notice, *offered]
 
     def _toolbar(self) -> StyleAndTextTuples:
         hint = "Ctrl-C again to " + ("interrupt" if self.actions.working() else "leave")
+        if self.picking is not None and self.asked is None:
+            return [("", cut(KEYS, self._io.display().get_size().columns - 1))]
         return [("", hint if self.hinting else self._status())]
 
     def _message(self) -> StyleAndTextTuples:
         if self.asked is None:
-            return [("class:mark", "› ")]
+            return [("class:mark", "› " if self.picking is None else "/ ")]
         return [("class:ask", "no, because: ")] if self.asked.reasoning else []

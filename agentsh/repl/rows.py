@@ -74,6 +74,19 @@ def wrapped(text: str, columns: int) -> list[str]:
     return [*rows, row] if row or not rows else rows
 
 
+def cut(row: str, columns: int) -> str:
+    """Return a row that fits, with `…` at its end where it was longer."""
+    if get_cwidth(row) <= columns:
+        return row
+    kept, used = [], 1
+    for char in row:
+        used += get_cwidth(char)
+        if used > columns:
+            break
+        kept.append(char)
+    return "".join(kept) + "…" if columns > 0 else ""
+
+
 def _fragments(row: Row) -> StyleAndTextTuples:
     return _parsed(row) if isinstance(row, str) else row
 

@@ -5,11 +5,11 @@ import os
 import select
 import sys
 import termios
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from prompt_toolkit.input import Input
 from prompt_toolkit.input.defaults import create_input
@@ -21,6 +21,8 @@ from agentsh.base.text import clean
 from agentsh.events.base import Text
 from agentsh.ports.approver import Answer, Question
 from agentsh.ports.workspace import Workspace
+from agentsh.repl.backend import Backend, CustomCommand
+from agentsh.repl.picker import Menu
 from agentsh.repl.stage import Stage
 
 MAX_FILES = 200_000
@@ -40,6 +42,12 @@ class Screen(Protocol):
         ...
 
 
+class Onward(NamedTuple):
+    """Where to go on when this session is closed. session: an id; None for a new one."""
+
+    session: str | None = None
+
+
 @dataclass(slots=True)
 class ReplIO:
     """What the composition root hands in.
@@ -50,7 +58,10 @@ class ReplIO:
     prompt. text: the whole of a text of the log, wherever it is kept. workspace: where the session works.
     notify, title: whether to call back who has looked away, and to name the window. context: the newest request as
     rows of so many columns, for `/context`. fork: makes a new session from an event of this one, or from now, and
-    says how to go there. clean: replaces secrets in what is kept of the typed.
+    says how to go there. backend: what commands reach beyond the session. pick: opens a menu; set by the loop while
+    it runs, where menus can be shown. menus: whether they can. remarks: shown when the prompt comes up, the first of
+    all loud where `trouble`. onward: set by the loop: the session to go on with.
+    clean: replaces secrets in what is kept of the typed.
     """
 
     screen: Screen
@@ -71,6 +82,16 @@ class ReplIO:
     title: bool = False
     context: Callable[[int], Awaitable[Sequence[str]]] | None = None
     typed: list[str] = field(default_factory=list)
+    backend: Backend | None = None
+    pick: Callable[[Menu], Awaitable[str | None]] | None = None
+    menus: bool = True
+    remarks: Sequence[str] = ()
+    trouble: bool = False
+    onward: Onward | None = None
+
+    def custom(self) -> Mapping[str, CustomCommand]:
+        """Return the commands that the user wrote. Blocks, for a few small files."""
+        return {} if self.backend is None else self.backend.custom()
 
     def files(self) -> list[str]:
         """Return the paths of the workspace that are not ignored. Blocks."""

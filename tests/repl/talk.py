@@ -10,6 +10,7 @@ from typing import Any, TextIO, cast
 from agentsh.app.texts import BlobTexts
 from agentsh.base.clock import SystemClock
 from agentsh.context.state import SessionState
+from agentsh.engine.aside import Asides
 from agentsh.engine.bus import Bus
 from agentsh.engine.compactor import Compactor
 from agentsh.engine.gate import Gate
@@ -19,6 +20,7 @@ from agentsh.engine.session import Chosen, Parts, Session
 from agentsh.engine.step import ModelStep, Price, StepSettings
 from agentsh.engine.tool_runner import ToolRunner
 from agentsh.engine.turn import Limits, Turn
+from agentsh.engine.user_command import UserCommands
 from agentsh.events.codec import decode
 from agentsh.events.event import Event
 from agentsh.events.session import EnvironmentChanged, SessionInit, WorkspaceOrigin
@@ -126,7 +128,12 @@ async def main() -> int:
 
     compactor = Compactor(journal, step, texts, ByteEstimate())
     turn = Turn(journal, step, compactor, runner, Limits(), clock)
-    session = Session(Parts(log, journal, turn, step, compactor, gate, model, choose))
+    own, asides = (
+        UserCommands(journal, io.workspace or workspace, clock),
+        Asides(journal, step, texts, ByteEstimate()),
+    )
+    parts = Parts(log, journal, turn, step, compactor, gate, model, choose, commands=own, asides=asides)
+    session = Session(parts)
     origin = WorkspaceOrigin(kind="empty", origin=None, base=None)
     init = SessionInit(id=ID, title=None, cwd="/x", project="x", model="echo", mode="ask", workspace=origin)
     await begin(journal, init, EnvironmentChanged(system_prompt="You are a test.", tools="[]", instructions=()))

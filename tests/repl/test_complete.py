@@ -1,5 +1,7 @@
 """What an input can go on with, and what is sent along."""
 
+import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.utils import get_cwidth
 
 from agentsh.repl.attach import MAX_BYTES, attachments
+from agentsh.repl.commands import COMMANDS
 from agentsh.repl.complete import MAX_SHOWN, Files, command_candidates, file_word, mention, mentions
 from agentsh.repl.panel import Panel
 from agentsh.repl.rows import wrapped
@@ -116,3 +119,15 @@ def test_notices_are_wrapped_and_nothing_is_lost(text: str, columns: int) -> Non
     rows = wrapped(text, columns)
     assert all(get_cwidth(row) <= columns for row in rows)
     assert "".join("".join(rows).split()) == "".join(text.split())
+
+
+def test_the_page_names_every_command_and_no_other() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "repl.md").read_text(encoding="utf-8")
+    table = page.partition("|---|---|")[2].partition("\n\n")[0]
+    assert set(re.findall(r"`/([a-z-]+)", table.replace("| see", ""))) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_there(name: str) -> None:
+    module, _, function = COMMANDS[name].target.partition(":")
+    assert callable(getattr(import_module(module), function))

@@ -1,5 +1,8 @@
 """/help: what can be typed."""
 
+import asyncio
+
+from agentsh.base.text import one_line
 from agentsh.repl.commands import COMMANDS, SlashContext, SlashOutcome
 from agentsh.repl.keys import HELP
 
@@ -8,5 +11,8 @@ async def run(context: SlashContext, argument: str) -> SlashOutcome:
     """List commands, or keys."""
     if argument == "keys":
         return SlashOutcome([f"  {left:<18} {right}" for left, right in HELP])
+    custom = await asyncio.to_thread(context.io.custom)
     commands = [(f"/{name} {command.usage}".rstrip(), command.summary) for name, command in COMMANDS.items()]
-    return SlashOutcome([f"  {left:<18} {right}" for left, right in (*commands, ("/help keys", "what the keys do"))])
+    own = [(f"/{name} {c.usage}".rstrip(), c.summary or c.file) for name, c in custom.items() if name not in COMMANDS]
+    commands = [*commands, *own, ("/help keys", "what the keys do"), ("!COMMAND", "run it in the workspace")]
+    return SlashOutcome([f"  {left:<18} {one_line(right, 200)}" for left, right in commands])

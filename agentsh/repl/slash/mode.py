@@ -5,6 +5,7 @@ from typing import cast, get_args
 from agentsh.base.errors import UsageProblem
 from agentsh.events.session import Mode
 from agentsh.repl.commands import SlashContext, SlashOutcome
+from agentsh.repl.picker import Item, Menu
 
 MEANINGS = {
     "ask": "asks before edits and commands",
@@ -15,8 +16,13 @@ MEANINGS = {
 
 
 async def run(context: SlashContext, argument: str) -> SlashOutcome:
-    """Change to the mode that was named; without a name, say which it is and which there are."""
+    """Change to the mode that was named; without a name, choose one."""
     session = context.session
+    if not argument and context.io.pick is not None:
+        items = [Item(name, name, (meaning,)) for name, meaning in MEANINGS.items()]
+        argument = await context.io.pick(Menu("When are you asked?", items, session.state.mode)) or ""
+        if not argument:
+            return SlashOutcome()
     if not argument:
         rows = [f"  {'▸' if name == session.state.mode else ' '} {name:<5} {MEANINGS[name]}" for name in MEANINGS]
         return SlashOutcome([*rows, "  change it with /mode NAME"])

@@ -4,22 +4,31 @@ from agentsh.base.errors import UsageProblem
 from agentsh.base.text import one_line, plural
 from agentsh.engine.rewinding import Moment, Outcome, What
 from agentsh.repl.commands import SlashContext, SlashOutcome
+from agentsh.repl.picker import Item, Menu
 
 MAX_ROWS = 15
 PROMPT_CHARS = 60
 MAX_NAMED = 10
 WORDS: dict[str, What] = {"": "both", "both": "both", "files": "files", "talk": "conversation"}
 WORDS["conversation"] = "conversation"
+PARTS = (
+    Item("both", "both", ("the talk and the files",)),
+    Item("talk", "the talk alone", ("files stay as they are",)),
+    Item("files", "the files alone", ("the talk goes on",)),
+)
 
 
 async def run(context: SlashContext, argument: str) -> SlashOutcome:
-    """Without a number, show the turns; with one, go back to before that turn, and give its prompt to the input."""
+    """Without a number, choose a turn; go back to before it, and give its prompt to the input."""
     moments = await context.session.moments()
     if not moments:
         return SlashOutcome(["  there is no turn to go back to"])
     number, _, word = argument.partition(" ")
     if not number:
-        return SlashOutcome(_list(context, moments))
+        if context.io.pick is None:
+            return SlashOutcome(_list(context, moments))
+        chosen = await _chosen(context, moments)
+        return SlashOutcome() if chosen is None else await run(context, chosen)
     moment = next((m for m in moments if str(m.number) == number), None)
     what = WORDS.get(word.strip())
     if moment is None or what is None:
@@ -27,6 +36,22 @@ async def run(context: SlashContext, argument: str) -> SlashOutcome:
     outcome = await context.session.rewind(moment.to_seq, what)
     draft = context.io.text(moment.prompt) if what != "files" else ""
     return SlashOutcome(told(outcome), draft=draft)
+
+
+async def _chosen(context: SlashContext, moments: list[Moment]) -> str | None:
+    """Return what the user chose of the turns, and of what is to go back, as it could have been typed."""
+    assert context.io.pick is not None
+    items = [
+        Item(
+            str(m.number), one_line(context.io.text(m.prompt), 300) or "(empty)", (str(m.changed), f"turn {m.number}")
+        )
+        for m in moments
+    ]
+    number = await context.io.pick(Menu("Back to before which turn?", items, items[-1].key))
+    if number is None:
+        return None
+    what = await context.io.pick(Menu(f"What goes back to before turn {number}?", PARTS))
+    return None if what is None else f"{number} {what}"
 
 
 def _list(context: SlashContext, moments: list[Moment]) -> list[str]:

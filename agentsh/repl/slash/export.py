@@ -1,0 +1,22 @@
+"""/export: the session as Markdown, as a page of HTML, or as the lines of its log, in a new file."""
+
+import asyncio
+from pathlib import Path
+from typing import cast, get_args
+
+from agentsh.base.text import one_line
+from agentsh.repl.backend import ExportFormat
+from agentsh.repl.commands import SlashContext, SlashOutcome
+
+ENDINGS = {".md": "md", ".markdown": "md", ".html": "html", ".htm": "html", ".jsonl": "jsonl"}
+
+
+async def run(context: SlashContext, argument: str) -> SlashOutcome:
+    """Write it. The form is named, or told by the file's ending; else it is Markdown."""
+    word, _, rest = argument.partition(" ")
+    form, name = (word, rest.strip()) if word in get_args(ExportFormat) else ("", argument)
+    file = Path(name) if name else None
+    if not form:
+        form = ENDINGS.get(file.suffix.lower(), "md") if file is not None else "md"
+    written = await asyncio.to_thread(context.backend.export, cast(ExportFormat, form), file)
+    return SlashOutcome([f"  written: {one_line(str(written), 1_000)}"])

@@ -1,0 +1,27 @@
+"""/sessions: all sessions, searched as you type over titles, first prompts and text; Enter goes on with one."""
+
+import asyncio
+
+from agentsh.base.text import one_line
+from agentsh.repl.backend import Listed
+from agentsh.repl.commands import SlashContext, SlashOutcome
+from agentsh.repl.picker import Item, Menu, numbered
+from agentsh.repl.slash.resume import go_to
+
+
+async def run(context: SlashContext, argument: str) -> SlashOutcome:
+    """Open the menu; without one, list the newest by number."""
+    backend, own = context.backend, context.session.state.id
+    listed = await asyncio.to_thread(backend.sessions)
+    menu = Menu("Sessions", [_item(s, own) for s in listed], own, backend.preview, backend.search)
+    if context.io.pick is None:
+        columns = context.io.display().get_size().columns - 1
+        return SlashOutcome([*numbered(menu, columns), "  go on with one: /resume N, or /resume ID"])
+    key = await context.io.pick(menu)
+    return SlashOutcome() if key is None else await go_to(context, key)
+
+
+def _item(listed: Listed, own: str) -> Item:
+    about = ("this one", *listed.about) if listed.id == own else listed.about
+    label = one_line(listed.title or listed.first, 300) or "(nothing was said)"
+    return Item(listed.id, label, about, f"{listed.id} {listed.first}")
