@@ -43,6 +43,14 @@ def json_renderer(out: BinaryIO) -> Renderer:
     return renderer
 
 
+def document_renderer(form: str, out: BinaryIO, texts: Texts) -> Renderer:
+    """Return the renderer that writes a session to a file. form: `md`, `html` or `jsonl`."""
+    if form == "jsonl":
+        return json_renderer(out)
+    renderer: Renderer = load(RENDERERS[form])(out, texts)
+    return renderer
+
+
 def final_renderer(out: TextIO, err: TextIO, texts: Texts) -> Renderer:
     """Return the renderer that writes the final answer alone; what went wrong goes to `err`."""
     renderer: Renderer = load(RENDERERS["final"])(out, err, texts)

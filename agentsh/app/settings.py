@@ -251,12 +251,25 @@ def load_settings(homes: Homes, env: Mapping[str, str]) -> Settings:
         UsageProblem: a file is no TOML, or names something unknown or impossible; it says which and where.
     """
     merged: dict[str, Any] = {}
-    files = dict.fromkeys([user_home(env) / "agentsh.toml", homes.write.config])
-    for file in files:
-        merged = _merge(merged, _read(file))
+    for _, values in layers(homes, env):
+        merged = _merge(merged, values)
+    return _check(merged, _files(homes, env))
+
+
+def layers(homes: Homes, env: Mapping[str, str]) -> list[tuple[str, dict[str, Any]]]:
+    """Return what each source says, by its name, the last to win last. Nothing in it is checked.
+
+    Raises:
+        UsageProblem: a file is no TOML.
+    """
+    found = [(str(file), _read(file)) for file in _files(homes, env)]
     if env.get("AGENTSH_MODEL"):
-        merged["model"] = env["AGENTSH_MODEL"]
-    return _check(merged, files)
+        found.append(("AGENTSH_MODEL", {"model": env["AGENTSH_MODEL"]}))
+    return found
+
+
+def _files(homes: Homes, env: Mapping[str, str]) -> list[Path]:
+    return list(dict.fromkeys([user_home(env) / "agentsh.toml", homes.write.config]))
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -272,7 +285,7 @@ def _read(file: Path) -> dict[str, Any]:
         raise UsageProblem(f"{file} cannot be read: {why}", hint="mend or move the file") from None
 
 
-def _check(merged: dict[str, Any], files: Mapping[Path, None]) -> Settings:
+def _check(merged: dict[str, Any], files: list[Path]) -> Settings:
     if not merged or (merged.keys() == {"model"} and isinstance(merged["model"], str)):
         return Settings.model_construct(**merged)  # nothing to check, and that would take 10 ms
     try:

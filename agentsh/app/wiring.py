@@ -43,6 +43,8 @@ RENDERERS = {
     "screen": "agentsh.render.screen:ScreenRenderer",
     "json": "agentsh.render.jsonl:JsonRenderer",
     "final": "agentsh.render.final:FinalRenderer",
+    "md": "agentsh.render.md:MarkdownRenderer",
+    "html": "agentsh.render.html:HtmlRenderer",
 }
 """What shows events; app/screens.py knows what each is made from."""
 

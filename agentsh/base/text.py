@@ -60,3 +60,11 @@ def middle_cut(text: str, max_bytes: int, note: str = "") -> str:
 def plural(n: int, noun: str) -> str:
     """Return `1 file`, `2 files`, `3,000 files`."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def age(seconds: float) -> str:
+    """Return how long ago, in its largest unit: `12s`, `5m`, `3h`, `9d`, `7w`."""
+    for size, unit in ((604800, "w"), (86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size * (2 if unit == "w" else 1):
+            return f"{int(seconds // size)}{unit}"
+    return f"{max(int(seconds), 0)}s"

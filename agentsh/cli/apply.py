@@ -4,14 +4,14 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentsh.app.applying import Applied, apply, told
 from agentsh.app.catalog import Place, check_plain, find
 from agentsh.app.diffing import SessionDiff, destination, session_diff
 from agentsh.app.paths import find_homes, here
 from agentsh.app.rewinding import workspace_of
 from agentsh.base.errors import NotTrusted, UsageProblem, WorkspaceError
-from agentsh.base.text import clean, one_line, plural
+from agentsh.base.text import clean, one_line
 from agentsh.cli.guard import print_json
-from agentsh.workspace.applying import Plan, carry_out, plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,35 +35,21 @@ def run(options: ApplyOptions) -> int:
     root = destination(found.state, options.to and options.to.expanduser())
     if options.branch:
         return _branch(place, found, root, options)
-    with found.blobs.writing():
-        what = plan(root, found.blobs, found.changes, found.after)
-        late = [] if options.check or what.conflicts else carry_out(root, found.blobs, what)
-    _tell(what, root, late, options)
-    return int(bool(what.conflicts or late))
+    done = apply(found, root, check=options.check)
+    _tell(done, options)
+    return int(done.failed)
 
 
-def _tell(what: Plan, root: Path, late: list[str], options: ApplyOptions) -> None:
-    if options.json:
-        print_json({
-            "to": str(root), "paths": [] if what.conflicts else what.paths, "merged": list(what.merged),
-            "same": list(what.same), "conflicts": [c._asdict() for c in what.conflicts], "late": late,
-            "applied": not (options.check or what.conflicts),
-        })  # fmt: skip
+def _tell(done: Applied, options: ApplyOptions) -> None:
+    what = done.plan
+    if not options.json:
+        print("\n".join(told(done, check=options.check)))
         return
-    for conflict in what.conflicts:
-        print(clean(f"conflict: {conflict.path}: {conflict.why}"))
-        for hunk in conflict.hunks:
-            print(f"  {hunk}")
-    for path in what.merged:
-        print(clean(f"merged with your changes: {path}"))
-    for path in late:
-        print(clean(f"left alone, changed just now: {path}"))
-    if what.conflicts:
-        print(f"nothing was changed in {clean(str(root))}")
-    elif options.check:
-        print(f"{plural(len(what.paths), 'path')} would change in {clean(str(root))}")
-    else:
-        print(f"{plural(len(what.paths) - len(late), 'path')} changed in {clean(str(root))}")
+    print_json({
+        "to": str(done.root), "paths": [] if what.conflicts else what.paths, "merged": list(what.merged),
+        "same": list(what.same), "conflicts": [c._asdict() for c in what.conflicts], "late": done.late,
+        "applied": not (options.check or what.conflicts),
+    })  # fmt: skip
 
 
 def _branch(place: Place, found: SessionDiff, root: Path, options: ApplyOptions) -> int:

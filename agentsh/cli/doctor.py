@@ -3,12 +3,9 @@
 import json
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-from agentsh.app.doctor import Line, environment, models, programs, sandboxes
-from agentsh.app.doctor_home import look_at
-from agentsh.app.doctor_upload import uploads
+from agentsh.app.checkup import checkup
 from agentsh.app.paths import find_homes
 from agentsh.base.text import clean
 
@@ -19,7 +16,7 @@ def run(*, as_json: bool) -> int:
     """Print a line for each finding; return 0 where nothing failed."""
     failed = False
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    for line in _lines():
+    for line in checkup(find_homes(Path.cwd(), os.environ), os.environ):
         failed = failed or line.state == "fail"
         if as_json:
             print(json.dumps(line._asdict(), ensure_ascii=False), flush=True)
@@ -31,13 +28,3 @@ def run(*, as_json: bool) -> int:
         if line.do:
             print(f"      → {clean(line.do)}", flush=True)
     return 1 if failed else 0
-
-
-def _lines() -> Iterator[Line]:
-    homes = find_homes(Path.cwd(), os.environ)
-    yield from environment(os.environ)
-    yield from programs(os.environ)
-    yield from sandboxes(homes, os.environ)
-    yield from look_at(homes)
-    yield from uploads(homes, os.environ)
-    yield from models(homes, os.environ)

@@ -8,7 +8,7 @@ from typing import Any
 from agentsh.app.catalog import Filter, Row, rows
 from agentsh.app.paths import find_homes, here
 from agentsh.app.width import columns_from
-from agentsh.base.text import clean, one_line
+from agentsh.base.text import age, clean, one_line
 from agentsh.cli.columns import fit, width
 from agentsh.cli.guard import print_json
 from agentsh.cli.hot import Argument, Command, Option
@@ -133,14 +133,6 @@ def _workspace(row: Row) -> str:
 def _short(path: str) -> str:
     home = os.environ.get("HOME")
     return "~" + path[len(home) :] if home and path.startswith(home + "/") else path
-
-
-def age(seconds: float) -> str:
-    """Return how long ago, in its largest unit: `12s`, `5m`, `3h`, `9d`, `7w`."""
-    for size, unit in ((604800, "w"), (86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= size * (2 if unit == "w" else 1):
-            return f"{int(seconds // size)}{unit}"
-    return f"{max(int(seconds), 0)}s"
 
 
 def count(n: int) -> str:

@@ -34,6 +34,8 @@ class ReplayFormat(StrEnum):
     screen = "screen"
     text = "text"
     json = "json"
+    md = "md"
+    html = "html"
 
 
 def _version(value: bool) -> None:

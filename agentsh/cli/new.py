@@ -8,9 +8,9 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from agentsh.app.paths import Homes, find_homes, here, prepare
+from agentsh.app.paths import Home, Homes, find_homes, here, prepare
 from agentsh.app.sandboxes import choose_early, first_mode
 from agentsh.app.settings import Settings, load_settings
 from agentsh.base.errors import UsageProblem
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from agentsh.cli.start import Stage
     from agentsh.engine.session import Session
     from agentsh.workspace.provision import Provisioned
+
+Source: TypeAlias = Literal["auto", "from", "empty", "in-place"]
+"""How a workspace is made; see `provision`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ def _start(options: NewOptions, homes: Homes, settings: Settings, cwd: Path) -> 
     _tell(pick.note)
     room_of(settings, pick.choice, options.run.budget_tokens)  # what cannot be is told before anything is made
     prepare(homes.write)
-    session, provisioned = _workspace(options, homes, cwd)
+    session, provisioned = workspace_of_new(homes.write, homes, *_source(options, cwd))
     _tell(provisioned.note)
     mode, said = first_mode(settings, options.run.mode)
     _tell(said)
@@ -92,25 +95,32 @@ def _tell(note: str | None) -> None:
         print(f"agentsh: {note}", file=sys.stderr)
 
 
-def _workspace(options: NewOptions, homes: Homes, cwd: Path) -> tuple[str, "Provisioned"]:
-    from agentsh.base.clock import SystemClock
-    from agentsh.base.ids import new_session_id
-    from agentsh.cli.copying import CopyProgress
-    from agentsh.workspace.provision import provision
-
-    home = homes.write
-    while True:
-        session = new_session_id(SystemClock().now())
-        if not (home.sessions / session).exists() and not (home.workspaces / session).exists():
-            break
-    choice: Literal["auto", "from", "empty", "in-place"] = "auto"
+def _source(options: NewOptions, cwd: Path) -> tuple[Source, Path]:
+    choice: Source = "auto"
     if options.in_place:
         choice = "in-place"
     elif options.empty:
         choice = "empty"
     elif options.source is not None:
         choice = "from"
-    source = cwd / (options.source or cwd).expanduser()
+    return choice, cwd / (options.source or cwd).expanduser()
+
+
+def workspace_of_new(home: Home, homes: Homes, choice: Source, source: Path) -> tuple[str, "Provisioned"]:
+    """Find an id that is free, and make the workspace of a session that is about to begin.
+
+    Raises:
+        WorkspaceError: as `provision` says.
+    """
+    from agentsh.base.clock import SystemClock
+    from agentsh.base.ids import new_session_id
+    from agentsh.cli.copying import CopyProgress
+    from agentsh.workspace.provision import provision
+
+    while True:
+        session = new_session_id(SystemClock().now())
+        if not (home.sessions / session).exists() and not (home.workspaces / session).exists():
+            break
     with CopyProgress(sys.stderr, "copying the workspace") as progress:
         return session, provision(
             home.workspaces / session,

@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple, TextIO
 
 from agentsh.app.catalog import Place, check_plain, find
 from agentsh.app.paths import find_homes, here
-from agentsh.app.screens import json_renderer, screen_renderer
+from agentsh.app.screens import document_renderer, json_renderer, screen_renderer
 from agentsh.app.stores import blob_store, event_store
 from agentsh.app.texts import BlobTexts
 from agentsh.base.errors import LogTooNew, UsageProblem
@@ -59,6 +59,8 @@ def run(options: ReplayOptions) -> int:
         raise UsageProblem("which session?", hint="`agentsh replay ID`, or --last for the newest")
     if options.step and options.speed is not None:
         raise UsageProblem("--step and --speed do not go together")
+    if options.step and options.format in ("md", "html"):
+        raise UsageProblem("--step shows what a terminal shows, not a document", hint="--format screen")
     if options.step and not sys.stdin.isatty():
         raise UsageProblem("--step needs a terminal to wait for Enter on")
     place = find(find_homes(here(), os.environ), options.session, last=options.last)
@@ -70,6 +72,8 @@ def run(options: ReplayOptions) -> int:
         page = _Page(text)
         if options.format == "json":
             renderer = json_renderer(out)
+        elif options.format in ("md", "html"):
+            renderer = document_renderer(options.format, out, BlobTexts(blob_store(place.home)))
         else:
             to, texts = page if options.step else text, BlobTexts(blob_store(place.home))
             renderer = screen_renderer(to, texts, live=False, plain=options.format == "text")

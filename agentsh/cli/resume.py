@@ -16,8 +16,11 @@ from agentsh.base.errors import NotTrusted, SessionHeld, SessionReadOnly, UsageP
 from agentsh.cli.options import RunOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from agentsh.app.build import Plan, Running
     from agentsh.app.paths import Homes
+    from agentsh.app.settings import Settings
     from agentsh.cli.start import Stage
     from agentsh.context.state import SessionState
     from agentsh.engine.session import Session
@@ -76,29 +79,43 @@ def _shown(place: Place) -> int:
 
 
 def _go_on(options: ResumeOptions, homes: "Homes", place: Place, directory: Path | None, words: str | None) -> int:
-    from agentsh.app.sandboxes import choice, choose_early, unsandboxed
+    from agentsh.app.sandboxes import choose_early
     from agentsh.app.settings import load_settings
 
     settings = load_settings(homes, os.environ)
     choose_early(settings)
     import asyncio
 
-    from agentsh.app.build import Plan, resume_session
-    from agentsh.app.choosing import for_resume
     from agentsh.cli import start
 
     words_given = replace(options.run, prompt=words)
     prompt = words_given.first_prompt()
+    opening = opening_of(place, settings, options.run, directory)
+
+    async def first(session: "Session") -> None:
+        if options.run.mode:
+            await session.set_mode(cast("Mode", options.run.mode))
+
+    return asyncio.run(start.run(words_given, place.home, settings, prompt, opening=opening, first=first))
+
+
+def opening_of(
+    place: Place, settings: "Settings", run_options: RunOptions, directory: Path | None = None
+) -> "Callable[[Stage], Awaitable[Running]]":
+    """Return what opens a session on a stage, as it was left but for what the options say."""
+    from agentsh.app.build import Plan, resume_session
+    from agentsh.app.choosing import for_resume
+    from agentsh.app.sandboxes import choice, unsandboxed
 
     async def opening(stage: "Stage") -> "Running":
         async def plan_for(state: "SessionState") -> "Plan":
-            pick = await for_resume(settings, os.environ, state, options.run.model)
+            pick = await for_resume(settings, os.environ, state, run_options.model)
             if pick.note:
                 print(f"agentsh: {pick.note}", file=sys.stderr)
-            mode = options.run.mode or state.mode
+            mode = run_options.mode or state.mode
             if said := unsandboxed(mode, *choice(settings)):
                 print(f"agentsh: {said}", file=sys.stderr)
-            return Plan(place.home, settings, pick.choice, stage.screens, stage.limits, options.run.budget_tokens)
+            return Plan(place.home, settings, pick.choice, stage.screens, stage.limits, run_options.budget_tokens)
 
         try:
             return await resume_session(
@@ -108,8 +125,4 @@ def _go_on(options: ResumeOptions, homes: "Homes", place: Place, directory: Path
             gc.freeze()
             gc.enable()
 
-    async def first(session: "Session") -> None:
-        if options.run.mode:
-            await session.set_mode(cast("Mode", options.run.mode))
-
-    return asyncio.run(start.run(words_given, place.home, settings, prompt, opening=opening, first=first))
+    return opening

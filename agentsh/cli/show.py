@@ -5,10 +5,10 @@ from typing import Any
 
 from agentsh.app.catalog import ARCHIVE_NAME, LOG_NAME, Row, find, row_of
 from agentsh.app.paths import find_homes, here
-from agentsh.base.text import clean, plural
+from agentsh.base.text import age, clean, plural
 from agentsh.cli import ls
 from agentsh.cli.guard import print_json
-from agentsh.cli.ls import age, count
+from agentsh.cli.ls import count
 
 
 def run(session: str | None, *, last: bool, as_json: bool) -> int:

@@ -58,13 +58,18 @@ async def run(
     from agentsh.cli.terminal import Terminal
 
     terminal = Terminal(home, settings)
-    screens = Screens((terminal.renderer,), terminal.approver)
     with terminal.starting():
-        running = await opening(Stage(screens, limits, terminal.show_past))
+        running = await opening(terminal.stage(limits))
         await _recorded(running, first)
-    code = await terminal.run(running, prompt)
-    _tell_of_upload(running, settings, began)
-    return code
+    while True:
+        code = await terminal.run(running, prompt)
+        _tell_of_upload(running, settings, began)
+        if terminal.onward is None:
+            return code
+        from agentsh.cli.onward import follow
+
+        terminal, running = await follow(terminal.onward, running, limits)
+        settings, prompt = terminal.settings, None
 
 
 def _tell_of_upload(running: Running, settings: Settings, began: str) -> None:

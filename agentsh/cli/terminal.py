@@ -3,30 +3,36 @@
 import asyncio
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import TextIO, cast
 
-from agentsh.app.build import Running
+from agentsh.app.backend import AppBackend
+from agentsh.app.build import Running, Screens
 from agentsh.app.past import Past
 from agentsh.app.paths import Home, user_home
-from agentsh.app.screens import screen_renderer
+from agentsh.app.screens import colours, screen_renderer
 from agentsh.app.secrets import secrets_of
 from agentsh.app.settings import Settings
 from agentsh.app.stores import blob_store
 from agentsh.app.texts import BlobTexts
 from agentsh.base.text import plural
 from agentsh.cli.context import newest_rows
+from agentsh.cli.start import Stage as SessionStage
+from agentsh.engine.turn import Limits
 from agentsh.repl.ask import TerminalApprover
 from agentsh.repl.loop import run_repl
 from agentsh.repl.stage import Stage
-from agentsh.repl.terminal import ReplIO, keep_typed, quiet
+from agentsh.repl.terminal import Onward, ReplIO, keep_typed, quiet
 
 
 class Terminal:
     """Puts the parts of a terminal together before there is a session, and runs it."""
 
-    def __init__(self, home: Home, settings: Settings) -> None:
+    def __init__(self, home: Home, settings: Settings, *, remarks: Sequence[str] = (), trouble: bool = False) -> None:
+        """Take the terminal. remarks: said when the prompt comes up, the first of them loud where `trouble`."""
+        self.settings = settings
         stage, texts = Stage(sys.stdout), BlobTexts(blob_store(home))
         self.renderer = screen_renderer(cast(TextIO, stage), texts, live=True, region=stage)
         self._io = ReplIO(
@@ -38,8 +44,21 @@ class Terminal:
             notify=settings.ui.notify and not dumb(),
             title=settings.ui.title and not dumb(),
             models=tuple(dict.fromkeys([*settings.models, "demo"])),
+            colour=colours(sys.stdout),
+            menus=not dumb(),
+            remarks=remarks,
+            trouble=trouble,
         )
         self.approver = TerminalApprover(self._io)
+
+    @property
+    def onward(self) -> Onward | None:
+        """Where to go on once `run` has returned; None to leave."""
+        return self._io.onward
+
+    def stage(self, limits: Limits) -> SessionStage:
+        """Return what a session that is about to be opened has around it."""
+        return SessionStage(Screens((self.renderer,), self.approver), limits, self.show_past)
 
     def _typed_before(self) -> str | None:
         """Return a first message that was typed, Enter included, before there was a prompt; the rest stays typed."""
@@ -72,6 +91,7 @@ class Terminal:
         self._io.workspace, self._io.sandbox = running.workspace, running.workspace.sandbox
         self._io.context = lambda columns: asyncio.to_thread(newest_rows, running.home, running.id, columns)
         self._io.fork = partial(_forked, running)
+        self._io.backend = AppBackend(running, self.settings)
         self._io.first_text = prompt if prompt is not None else self._typed_before()
         if running.session.state.model != "demo":
             from agentsh.models.openai_chat import preload

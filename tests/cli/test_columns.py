@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentsh.base.text import age
 from agentsh.cli.columns import fit, width
-from agentsh.cli.ls import age, count
+from agentsh.cli.ls import count
 
 
 @given(st.text(), st.integers(1, 60))

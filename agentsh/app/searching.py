@@ -1,0 +1,85 @@
+"""Sessions by what was said in them: the text of the open segments of their logs, newest session first.
+
+What was moved to blobs, and sealed segments (a log has some once it is longer than 64 MiB), are not looked into.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from agentsh.app.catalog import LOG_NAME, Place
+from agentsh.base.text import one_line
+
+LIMIT_S = 2.0
+"""Somebody waits for it while typing; what was found until then is shown."""
+MOST = 200
+LEAST_CHARS = 2
+MAX_BYTES = 16 << 20
+"""Of one log, its newest part."""
+AROUND_CHARS = 30
+SAID = ("text", "arguments", "for_model", "command", "title", "path")
+"""The members that hold what was said and done; names of members and types are not searched."""
+
+
+def search(places: Iterable[Place], text: str, *, limit_s: float = LIMIT_S) -> dict[str, str]:
+    """Return the sessions that hold `text`, whatever its case, each with the words around its newest place."""
+    wanted = " ".join(text.split()).casefold()
+    if len(wanted) < LEAST_CHARS:
+        return {}
+    needle = json.dumps(wanted, ensure_ascii=False)[1:-1]
+    found: dict[str, str] = {}
+    end_s = time.monotonic() + limit_s
+    for place in places:
+        if time.monotonic() > end_s or len(found) >= MOST:
+            break
+        where = next(_in_log(place, needle, wanted, end_s), None)
+        if where is not None:
+            found[place.id] = where
+    return found
+
+
+def _in_log(place: Place, needle: str, wanted: str, end_s: float) -> Iterator[str]:
+    """Yield the words around each place, the newest first."""
+    try:
+        with open(place.home.sessions / place.id / LOG_NAME, "rb") as file:
+            file.seek(max(file.seek(0, 2) - MAX_BYTES, 0))
+            data = file.read(MAX_BYTES)
+    except OSError:
+        return
+    raw = needle.encode("utf-8", "surrogatepass")
+    low = data.lower() if raw.isascii() else data.decode("utf-8", "replace").casefold().encode("utf-8", "replace")
+    same = len(low) == len(data)  # else places in the one are none in the other
+    if not same:
+        data = low
+    at = low.rfind(raw)
+    while at >= 0 and time.monotonic() < end_s:
+        start, end = low.rfind(b"\n", 0, at) + 1, low.find(b"\n", at)
+        around = _around(data[start : end if end >= 0 else len(data)], wanted)
+        if around is not None:
+            yield around
+        at = low.rfind(raw, 0, start) if start else -1
+
+
+def _around(line: bytes, wanted: str) -> str | None:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    payload = value.get("payload") if isinstance(value, dict) else None
+    for text in _texts(payload):
+        flat = " ".join(text.split())
+        at = flat.casefold().find(wanted)
+        if at >= 0:
+            start = max(at - AROUND_CHARS, 0)
+            lead = "…" if start else ""
+            return lead + one_line(flat[start : at + len(wanted) + 3 * AROUND_CHARS], 4 * AROUND_CHARS + len(wanted))
+    return None
+
+
+def _texts(payload: Any) -> Iterator[str]:
+    if isinstance(payload, dict):
+        for name in SAID:
+            text = payload.get(name)
+            if isinstance(text, str):
+                yield text
