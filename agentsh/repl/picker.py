@@ -18,7 +18,7 @@ ROOM_FOR_ALL = 18
 MIN_ROOM_FOR_PREVIEW = 10
 LEAST_LABEL = 24
 """Columns that a label keeps before notes beside it are left out."""
-KEYS = "type to filter · ↑ ↓ · Enter takes it · Esc leaves"
+KEYS = "type to filter · ↑ ↓ · Enter · Esc"
 
 
 @dataclass(frozen=True, slots=True)
