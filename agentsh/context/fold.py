@@ -207,6 +207,10 @@ def _todo(state: SessionState, event: Event, fact: turn.TodoChanged) -> None:
     state.todo = fact.items
 
 
+def _shell(state: SessionState, event: Event, fact: tool.ShellChanged) -> None:
+    state.shell = fact
+
+
 def _call(state: SessionState, event: Event, fact: tool.ToolCall) -> None:
     asker = next((i for i in reversed(state.talk) if isinstance(i, AgentItem)), None)
     if asker is None or asker.seq != event.cause:  # its reply was in a damaged place: stand in for it
@@ -319,6 +323,7 @@ HANDLERS: dict[str, Handler] = {
     "tool_result": _result,
     "partial_output": _output,
     "hook_answered": _nothing,
+    "shell_changed": _shell,
     "job_changed": _nothing,
     "window_learned": _window,
 }

@@ -15,14 +15,19 @@ if TYPE_CHECKING:
 _PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+?)\s*$", re.MULTILINE)
 
 
-def what_it_does(tool: Tool, arguments: Mapping[str, Any], workspace: Workspace) -> "Judgement":
-    """Return the parts of a call: of a shell line each command, of any other tool the call itself."""
+def what_it_does(tool: Tool, arguments: Mapping[str, Any], workspace: Workspace, directory: str = ".") -> "Judgement":
+    """Return the parts of a call: of a shell line each command, of any other tool the call itself.
+
+    directory: where a command starts, relative to the root.
+    """
     from agentsh.engine.shell.judge import Judgement, Part, judge  # for the first call, not for the start
 
     spec = tool.spec
     if "exec" in spec.effects and spec.subject is not None:
         line = arguments.get(spec.subject)
-        return judge(line, workspace) if isinstance(line, str) else Judgement((), "there is no command")
+        if not isinstance(line, str):
+            return Judgement((), "there is no command")
+        return judge(line, workspace, directory)
     problem = None
     if spec.effects & {"exec", "net"}:
         problem = "it reaches out of the workspace"

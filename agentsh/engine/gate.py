@@ -78,7 +78,7 @@ class Gate:
             if verdict.verdict == "deny":
                 message = verdict.message or "no reason given"
                 raise Refused(f"hook {hook.name}", f"A hook of the user ({hook.name}) refused this: {message}")
-        does = await asyncio.to_thread(what_it_does, tool, arguments, self._workspace)
+        does = await asyncio.to_thread(what_it_does, tool, arguments, self._workspace, self._directory())
         decision = self._decision(tool, arguments, does)
         if decision.action == "deny":
             advice = "Describe the change instead of making it." if decision.label.startswith("plan") else ""
@@ -104,6 +104,11 @@ class Gate:
                 preapproved=self._preapproved(state),
             )
         )
+
+    def _directory(self) -> str:
+        """Return where the next command starts, relative to the root."""
+        shell = self._journal.state.shell
+        return self._workspace.starts_in(None if shell is None else shell.directory)
 
     def _leaves(self, arguments: Mapping[str, Any]) -> bool:
         return bool(arguments.get(LEAVE)) and self._workspace.sandbox != "none"
@@ -135,6 +140,10 @@ class Gate:
             cause=event.seq,
         )
         shown = await preview(tool, arguments, self._workspace)
+        where = self._directory() if "exec" in effects else "."
+        if where != ".":
+            shown = f"directory: {where}
+{shown}"
         question = Question(tool.spec.name, clean(about), clean(shown), effects, clean(why), rules)
         answer = await self._approver.ask(question)
         await self._journal.record(

@@ -10,6 +10,8 @@ from agentsh.events.tool import Effect
 if TYPE_CHECKING:
     from agentsh.engine.shell.judge import Part
 
+HARMLESS = "harmless"
+"""The label of a call that needs no question because of its words alone."""
 GUARDED = frozenset({".git"})
 """Directories whose files decide what programs outside of the sandbox run; a change of them is always asked about."""
 
@@ -82,7 +84,7 @@ def _by_mode(request: Request, *, harmless: bool, guarded: bool) -> Decision:
     if request.leaving:
         return Decision("ask", "asked", "it asks to run outside of the sandbox")
     if harmless:
-        return Decision("allow", "harmless")
+        return Decision("allow", HARMLESS)
     if guarded and not (request.sandboxed and "exec" in request.effects):
         return Decision("ask", "asked", "it changes files that decide what other programs run")
     left = [part for part in request.parts or () if part.problem and not _allowed(part, request.rules.allow)]

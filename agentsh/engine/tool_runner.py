@@ -13,6 +13,7 @@ from agentsh.context.repairs import MAX_MODEL_BYTES
 from agentsh.engine.gate import Gate, Refused
 from agentsh.engine.journal import Journal
 from agentsh.engine.keeping import Keeper
+from agentsh.engine.policy import HARMLESS
 from agentsh.engine.saver import Saver
 from agentsh.engine.secret_stream import SecretStream
 from agentsh.engine.secrets import Secrets, UnknownSecret
@@ -20,10 +21,11 @@ from agentsh.events.event import Event, NewFact
 from agentsh.events.signals import ToolProgress
 from agentsh.events.tool import PartialOutput, ResultStatus, ToolCall, ToolResult, ToolStarted
 from agentsh.ports.hook import Hook
+from agentsh.ports.services import Services
 from agentsh.ports.snapshots import NoSnapshots, Snapshots
 from agentsh.ports.texts import Texts
 from agentsh.ports.tool import Tool, ToolContext, ToolOutcome
-from agentsh.ports.workspace import Workspace
+from agentsh.ports.workspace import ShellState, Workspace
 
 MAX_USER_BYTES = 4_000
 MAX_SEEN_BYTES = 4_000
@@ -61,6 +63,7 @@ class ToolRunner:
         texts: Texts,
         clock: Clock,
         snapshots: Snapshots | None = None,
+        services: Services | None = None,
     ) -> None:
         self._journal = journal
         self._keeper = Keeper(journal, snapshots or NoSnapshots())
@@ -70,6 +73,7 @@ class ToolRunner:
         self._hooks = hooks
         self._texts = texts
         self._clock = clock
+        self._services = services or Services()
 
     async def run(self, calls: Sequence[Event]) -> None:
         """Run the calls in source order; neighbours that only read run together. Results keep source order.
@@ -209,7 +213,7 @@ class ToolRunner:
             if text := seen.add(text):
                 self._journal.signal(ToolProgress(prepared.event.seq, text))
 
-        context = ToolContext(self._workspace, prepared.call.call, progress)
+        context = ToolContext(self._workspace, prepared.call.call, progress, self._services_for(prepared))
         try:
             outcome = await prepared.tool.run(context, prepared.arguments)
         except ToolFailed as error:
@@ -220,6 +224,12 @@ class ToolRunner:
             text = f"{type(error).__name__}: {error}"
             outcome = ToolOutcome(f"The tool itself failed: {text}", one_line(text, 200), status="error")
         return outcome, int((self._clock.monotonic_s() - began_s) * 1000)
+
+    def _services_for(self, prepared: Prepared) -> Services:
+        state = self._journal.state
+        shell = ShellState() if state.shell is None else ShellState(state.shell.directory, state.shell.exports)
+        held = state.mode == "auto" and self._workspace.sandbox != "none"
+        return replace(self._services, shell=shell, bare=prepared.decision == HARMLESS and not held)
 
     async def _finish(self, prepared: Prepared, start: Event, finished: tuple[ToolOutcome, int]) -> None:
         outcome, duration_ms = finished
@@ -232,7 +242,8 @@ class ToolRunner:
         result = _result(prepared.call, cleaned(outcome, self._journal.secrets), duration_ms)
         effects, call = prepared.tool.spec.effects, prepared.call.call
         async with self._keeper.after(effects, call, start.seq, outcome.edits) as changed:
-            await self._journal.record_all([*changed, NewFact(result, start.seq)], happened=True)
+            said = [NewFact(fact, start.seq) for fact in outcome.facts]
+            await self._journal.record_all([*changed, *said, NewFact(result, start.seq)], happened=True)
 
 
 def cleaned(outcome: ToolOutcome, secrets: Secrets) -> ToolOutcome:

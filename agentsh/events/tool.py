@@ -110,6 +110,18 @@ class HookAnswered(Fact):
     message: Text | None
 
 
+class ShellChanged(Fact):
+    """Where the next command starts, and with which variables: the whole of it from here on; cause: the tool_started.
+
+    directory: relative to the workspace, `.` for its root. exports: what is not as a new shell has it: name to value,
+    null for one that is unset.
+    """
+
+    type: Literal["shell_changed"] = "shell_changed"
+    directory: str
+    exports: dict[str, str | None]
+
+
 class JobChanged(Fact):
     """A background job changed its state."""
 

@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from agentsh.events.base import Fact
 from agentsh.events.tool import Effect
+from agentsh.ports.services import Services
 from agentsh.ports.workspace import Workspace
 
 LEAVE = "outside_sandbox"
@@ -46,7 +48,8 @@ class ToolOutcome:
     """What a call came to.
 
     for_model: all that the model is told. for_user: what the screen shows: first line the summary, then detail.
-    output: the whole output, where for_model holds only a part of it.
+    output: the whole output, where for_model holds only a part of it. facts: what it changed in the session, to be
+    recorded with its result.
     """
 
     for_model: str
@@ -55,18 +58,20 @@ class ToolOutcome:
     exit: int | None = None
     edits: tuple[Edit, ...] = ()
     output: bytes | None = None
+    facts: tuple[Fact, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """All that a tool gets; a fourth field needs an ADR.
+    """All that a tool gets; a fifth field needs an ADR, as the fourth did (0010).
 
-    progress: shows new output while it runs; may be dropped.
+    progress: shows new output while it runs; may be dropped. services: what else the session offers.
     """
 
     workspace: Workspace
     call_id: str
     progress: Callable[[str], None] = field(default=lambda text: None)
+    services: Services = field(default_factory=Services)
 
 
 class Tool(Protocol):

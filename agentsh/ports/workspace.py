@@ -1,7 +1,7 @@
 """The port to a working directory: all that tools may do to files and processes."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 
@@ -15,6 +15,17 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class ShellState:
+    """What one command leaves to the next. directory: relative to the root; None: where a new shell starts.
+
+    exports: variables that are not as a new shell has them: name to value, None for one that is unset.
+    """
+
+    directory: str | None = None
+    exports: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessResult:
     """How a command ended.
 
@@ -23,6 +34,9 @@ class ProcessResult:
     total_bytes: size of the whole output. whole: all of it as kept, where the cap cut it and it is within 10 MiB.
     left_running: the direct child ended but a descendant kept the pipe open; it was killed.
     stopped: why it was killed before its time, for the model.
+    began_in: the directory, relative to the root. shell: what it leaves to the next; None where it told nothing.
+    left_workspace: it ended in this directory outside. not_kept: variables that it exported and that are not in
+    `shell`: secrets, and what is too long.
     """
 
     exit: int | None
@@ -33,6 +47,10 @@ class ProcessResult:
     left_running: bool
     duration_ms: int
     stopped: str | None = None
+    began_in: str = "."
+    shell: ShellState | None = None
+    left_workspace: str | None = None
+    not_kept: tuple[str, ...] = ()
 
 
 class Workspace(Protocol):
@@ -100,6 +118,10 @@ class Workspace(Protocol):
         """Return the paths that a shell pattern stands for now, as the shell would spell them; at most 1,000."""
         ...
 
+    def starts_in(self, directory: str | None) -> str:
+        """Return where a command starts, relative to the root: `directory` while it is there, else as a new shell."""
+        ...
+
     async def run(
         self,
         command: str,
@@ -107,11 +129,14 @@ class Workspace(Protocol):
         timeout_s: float,
         max_bytes: int,
         on_output: Callable[[str], None] | None = None,
+        on_bytes: Callable[[bytes], None] | None = None,
         outside_sandbox: bool = False,
+        shell: ShellState | None = None,
     ) -> ProcessResult:
         """Run a shell command in the workspace, in a process group of its own, with a scrubbed environment.
 
-        outside_sandbox: without the sandbox, where there is one.
+        on_output: shown output, as text, at a pace for eyes. on_bytes: given every byte, as it comes.
+        outside_sandbox: without the sandbox, where there is one. shell: what the command before left.
 
         Returns when the direct child has ended, even if a descendant keeps the pipe open.
         Cancellation kills the whole group before it is passed on.

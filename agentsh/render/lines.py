@@ -224,5 +224,6 @@ LINES: dict[str, Callable[[Page, Event, Any], list[str]]] = {
     "partial_message": _nothing,
     "partial_output": _nothing,
     "approval_asked": _nothing,
+    "shell_changed": _nothing,
 }
 """Every kind of fact but agent_message and those of `calls`; a test holds the table against the vocabulary."""

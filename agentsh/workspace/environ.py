@@ -35,6 +35,11 @@ _FIXED = {
 }
 
 
+def is_secret(name: str, value: str) -> bool:
+    """Tell whether a variable looks like a secret: by its name, or by a password in a URL."""
+    return bool(_SECRET_NAME.search(name) or _SECRET_VALUE.search(value))
+
+
 def scrubbed(outer: Mapping[str, str], *, session: str, ceiling: str | None) -> dict[str, str]:
     """Return what of `outer` a command may see, and what keeps it from waiting for a terminal.
 
@@ -44,9 +49,7 @@ def scrubbed(outer: Mapping[str, str], *, session: str, ceiling: str | None) -> 
     inner = {
         name: value
         for name, value in outer.items()
-        if (name in _ALLOWED or name.startswith("LC_"))
-        and not _SECRET_NAME.search(name)
-        and not _SECRET_VALUE.search(value)
+        if (name in _ALLOWED or name.startswith("LC_")) and not is_secret(name, value)
     }
     inner.setdefault("PATH", os.defpath)
     inner |= _FIXED

@@ -4,11 +4,12 @@ import asyncio
 import glob
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 from agentsh.base.errors import ToolFailed
-from agentsh.ports.workspace import Entry, ProcessResult
+from agentsh.ports.workspace import Entry, ProcessResult, ShellState
 from agentsh.workspace.bounds import remove_tmp
 from agentsh.workspace.environ import scrubbed
 from agentsh.workspace.ignore import GITIGNORE, MAX_GITIGNORE_BYTES, Ignore
@@ -119,6 +120,13 @@ class LocalWorkspace:
         found = glob.iglob(pattern, root_dir=self.root, include_hidden=True)
         return list(islice(found, MAX_EXPANDED))
 
+    def starts_in(self, directory: str | None) -> str:
+        """Return where a command starts, relative to the root: `directory` while it is there, else `start`, or it."""
+        for each in (directory, self._start if directory is None else None):
+            if each is not None and self._jail.kind(each) == "directory":
+                return self._jail.relative(each)
+        return "."
+
     async def run(
         self,
         command: str,
@@ -126,22 +134,34 @@ class LocalWorkspace:
         timeout_s: float,
         max_bytes: int,
         on_output: Callable[[str], None] | None = None,
+        on_bytes: Callable[[bytes], None] | None = None,
         outside_sandbox: bool = False,
+        shell: ShellState | None = None,
     ) -> ProcessResult:
-        """Run a shell command. It starts in the same directory always: the root, or `start` while that is there."""
-        begin = self.root
-        if self._start is not None and self._jail.kind(self._start) == "directory":
-            begin = os.path.join(self.root, self._start)
-        return await run_shell(
+        """Run a shell command; see the port."""
+        before = shell or ShellState()
+        begin = self.starts_in(before.directory)
+        result = await run_shell(
             command,
-            cwd=begin,
+            cwd=self.root if begin == "." else os.path.join(self.root, begin),
             environment=scrubbed(os.environ, session=self._session, ceiling=self._ceiling),
             timeout_s=timeout_s,
             max_bytes=max_bytes,
             on_output=on_output,
+            on_bytes=on_bytes,
             sandbox=None if outside_sandbox else self._sandbox,
             limits=self._limits,
+            exported=before.exports,
         )
+        return self._inside(replace(result, began_in=begin))
+
+    def _inside(self, result: ProcessResult) -> ProcessResult:
+        """Return a result whose directory is told relative to the root, or named as one that is outside."""
+        if result.shell is None or result.shell.directory is None:
+            return result
+        directory = self.real(result.shell.directory)
+        left = result.shell.directory if directory is None else None
+        return replace(result, shell=ShellState(directory or ".", result.shell.exports), left_workspace=left)
 
     async def close(self) -> None:
         """Kill what is left of the session's commands, and remove their temporary directory. Idempotent."""

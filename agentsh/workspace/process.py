@@ -19,11 +19,12 @@ from typing import NamedTuple
 
 from agentsh.base.errors import ToolFailed
 from agentsh.base.waiting import to_the_end
-from agentsh.ports.workspace import ProcessResult
+from agentsh.ports.workspace import ProcessResult, ShellState
 from agentsh.workspace import strays
 from agentsh.workspace.capture import Capture, Preview
 from agentsh.workspace.environ import RUN_MARK
 from agentsh.workspace.sandbox import Launch, Limits, Sandbox, with_limits
+from agentsh.workspace.shell_state import Report, exports_of, has_bash, kept_by
 from agentsh.workspace.strays import Birth, kill_marked
 
 TERM_GRACE_S = 1.0
@@ -57,11 +58,17 @@ class Ended(NamedTuple):
 class Sink:
     """One pipe that a process writes into, read on the event loop into a capture and a preview."""
 
-    def __init__(self, max_bytes: int, show: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        max_bytes: int,
+        show: Callable[[str], None] | None = None,
+        take: Callable[[bytes], None] | None = None,
+    ) -> None:
         self.capture = Capture(max_bytes)
         self.ended = asyncio.Event()
         self.heard_s = 0.0
         self._preview = Preview(show) if show else None
+        self._take = take
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._fd = -1
@@ -101,6 +108,8 @@ class Sink:
             return
         self.heard_s = time.monotonic()
         self.capture.add(data)
+        if self._take is not None:
+            self._take(data)
         if self._preview is not None:
             self._preview.add(data)
             due_s = self._preview.due_s
@@ -121,19 +130,23 @@ async def run_shell(
     timeout_s: float,
     max_bytes: int,
     on_output: Callable[[str], None] | None = None,
+    on_bytes: Callable[[bytes], None] | None = None,
     sandbox: Sandbox | None = None,
     limits: Limits | None = None,
+    exported: Mapping[str, str | None] | None = None,
 ) -> ProcessResult:
     """Run a shell line with /dev/null as its input, stdout and stderr in one pipe; see `Workspace.run`.
 
-    limits: for a command that no sandbox holds; a sandbox has its own.
+    limits: for a command that no sandbox holds; a sandbox has its own. exported: variables that the shell sets first.
+    Of what it leaves to the next one the directory is absolute.
     """
-    sink = Sink(max_bytes, on_output)
-    argv = [_shell(), "-c", command]
-    launch = (
-        sandbox.launch(argv, cwd) if sandbox is not None else Launch(with_limits(limits, argv) if limits else argv)
-    )
+    sink = Sink(max_bytes, on_output, on_bytes)
+    report = Report() if has_bash() else None
+    argv = ["/bin/sh", "-c", command] if report is None else kept_by(command, exported or {}, report.fd)
+    launch = Launch(with_limits(limits, argv) if limits else argv)
     try:
+        if sandbox is not None:
+            launch = sandbox.launch(argv, cwd)
         ended = await supervise(
             launch.argv,
             cwd=cwd,
@@ -141,13 +154,15 @@ async def run_shell(
             stdin=subprocess.DEVNULL,
             sinks=[sink],
             timeout_s=timeout_s,
-            pass_fds=launch.pass_fds,
+            pass_fds=[*launch.pass_fds, report.fd] if report is not None else launch.pass_fds,
             max_processes=limits.processes if limits is not None else 0,
         )
     finally:
         launch.started()
         left = launch.left_running()
+        told = report.read() if report is not None else None
     capture = sink.capture
+    exports, not_kept = exports_of(told.environment, {**environment, **launch.environment}) if told else ({}, ())
     return ProcessResult(
         exit=ended.exit,
         output=capture.text(),
@@ -157,6 +172,8 @@ async def run_shell(
         left_running=ended.left_running or (left and not ended.timed_out),
         duration_ms=ended.duration_ms,
         stopped=ended.stopped,
+        shell=ShellState(told.directory, exports) if told else None,
+        not_kept=not_kept,
     )
 
 
@@ -209,10 +226,6 @@ async def supervise(
         duration_ms=int((time.monotonic() - began_s) * 1000),
         stopped=f"it had more than {max_processes:,} processes" if child.crowded else None,
     )
-
-
-def _shell() -> str:
-    return "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
 
 
 def _spawn(

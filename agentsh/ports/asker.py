@@ -1,0 +1,20 @@
+"""The port to whoever can answer a question of the model's."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class UserQuestion:
+    """What the model wants to know. choices: answers that it offers; any other answer is as good."""
+
+    text: str
+    choices: tuple[str, ...] = ()
+
+
+class Asker(Protocol):
+    """Asks. Where nobody can be asked, tools are given None instead of one of these."""
+
+    async def ask_user(self, question: UserQuestion) -> str | None:
+        """Return the answer, however long it takes; None where nobody wants to answer. Cancellation withdraws it."""
+        ...

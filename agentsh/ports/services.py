@@ -1,0 +1,34 @@
+"""What a session offers its tools beside the files: the shell's state, jobs, somebody to ask, the network."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from agentsh.ports.asker import Asker
+from agentsh.ports.jobs import Jobs
+from agentsh.ports.workspace import ShellState
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What an address gave. url: where it was in the end. text: Markdown, where it was HTML. moved: not followed."""
+
+    url: str
+    status: int
+    media_type: str
+    text: str
+    moved: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Each is None where the session has none. shell: what the command before left. fetch: gets a page.
+
+    bare: the call was let through because its words are harmless, so what earlier commands exported must not change
+    what they mean.
+    """
+
+    shell: ShellState = field(default_factory=ShellState)
+    bare: bool = False
+    jobs: Jobs | None = None
+    asker: Asker | None = None
+    fetch: Callable[[str], Awaitable[Page]] | None = None
