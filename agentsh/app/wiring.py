@@ -10,6 +10,7 @@ TOOLS = {
     "write": "agentsh.tools.write:TOOL",
     "edit": "agentsh.tools.edit:TOOL",
     "shell": "agentsh.tools.shell:TOOL",
+    "job": "agentsh.tools.job:TOOL",
 }
 """What a model is offered, in the order in which it is told."""
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from agentsh.context import compaction
+from agentsh.context import compaction, jobs
 from agentsh.context.messages import kept
 from agentsh.context.state import (
     AgentItem,
@@ -60,6 +60,7 @@ def trim(state: SessionState) -> None:
     To be called by the handler of every event that moves the start of the context on.
     """
     state.talk[:] = kept(state.talk, compaction.first_needed(state))
+    jobs.trim(state)
 
 
 def _nothing(state: SessionState, event: Event, fact: Any) -> None:
@@ -162,6 +163,7 @@ def _user(state: SessionState, event: Event, fact: turn.UserMessage) -> None:
         state.totals.turns += 1
     state.talk.append(UserItem(event.seq, fact, opens_turn))
     state.changes = [c if c.joins else replace(c, joins=event.seq) for c in state.changes]
+    jobs.told(state, state.jobs)
 
 
 def _queued(state: SessionState, event: Event, fact: turn.TextQueued) -> None:
@@ -263,6 +265,7 @@ def _started(state: SessionState, event: Event, fact: tool.ToolStarted) -> None:
 
 
 def _result(state: SessionState, event: Event, fact: tool.ToolResult) -> None:
+    jobs.told(state, fact.jobs)
     call_seq = event_call_seq(state, event)
     if call_seq is not None:
         call = state.calls.pop(call_seq)
@@ -324,7 +327,7 @@ HANDLERS: dict[str, Handler] = {
     "partial_output": _output,
     "hook_answered": _nothing,
     "shell_changed": _shell,
-    "job_changed": _nothing,
+    "job_changed": jobs.changed,
     "window_learned": _window,
 }
 """One handler for each type; a test holds the table against the vocabulary."""

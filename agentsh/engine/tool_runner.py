@@ -9,6 +9,7 @@ from agentsh.base.clock import Clock
 from agentsh.base.errors import BadArguments, LogWriteFailed, ToolFailed
 from agentsh.base.text import middle_cut, one_line, tail_bytes
 from agentsh.base.waiting import to_the_end
+from agentsh.context.jobs import untold
 from agentsh.context.repairs import MAX_MODEL_BYTES
 from agentsh.engine.gate import Gate, Refused
 from agentsh.engine.journal import Journal
@@ -231,6 +232,18 @@ class ToolRunner:
         held = state.mode == "auto" and self._workspace.sandbox != "none"
         return replace(self._services, shell=shell, bare=prepared.decision == HARMLESS and not held)
 
+    def _with_news(self, outcome: ToolOutcome) -> ToolOutcome:
+        """Return an outcome that tells of the background jobs whose end the model does not know of yet."""
+        news = [job for job in untold(self._journal.state) if job.job not in outcome.jobs]
+        if not news:
+            return outcome
+        texts = [f"[{self._texts.text(job.for_model)}]" for job in news if job.for_model is not None]
+        return replace(
+            outcome,
+            for_model="\n".join([outcome.for_model, *texts]),
+            jobs=(*outcome.jobs, *(job.job for job in news)),
+        )
+
     async def _finish(self, prepared: Prepared, start: Event, finished: tuple[ToolOutcome, int]) -> None:
         outcome, duration_ms = finished
         notes = list(prepared.notes)
@@ -239,7 +252,8 @@ class ToolRunner:
             notes += [f"[{hook.name}: {note}]"] if note else []
         if notes:
             outcome = replace(outcome, for_model="\n".join([outcome.for_model, *notes]))
-        result = _result(prepared.call, cleaned(outcome, self._journal.secrets), duration_ms)
+        outcome = cleaned(self._with_news(outcome), self._journal.secrets)
+        result = _result(prepared.call, outcome, duration_ms)
         effects, call = prepared.tool.spec.effects, prepared.call.call
         async with self._keeper.after(effects, call, start.seq, outcome.edits) as changed:
             said = [NewFact(fact, start.seq) for fact in outcome.facts]
@@ -292,6 +306,8 @@ def _result(call: ToolCall, outcome: ToolOutcome, duration_ms: int) -> ToolResul
     optional: dict[str, Any] = {}
     if outcome.exit is not None:
         optional["exit"] = outcome.exit
+    if outcome.jobs:
+        optional["jobs"] = outcome.jobs
     if outcome.output is not None:
         optional["output"] = outcome.output.decode("utf-8", "replace")
     elif for_model != outcome.for_model:

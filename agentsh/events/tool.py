@@ -77,6 +77,7 @@ class ToolResult(Fact):
     """The one result of a call; cause: the tool_started, or the tool_call where it never started.
 
     for_model: what the model is told. for_user: what the screen shows. output: the whole, where that is more.
+    jobs: whose end it tells.
     """
 
     type: Literal["tool_result"] = "tool_result"
@@ -87,6 +88,7 @@ class ToolResult(Fact):
     for_user: Text
     duration_ms: int
     output: Text | None = None
+    jobs: tuple[str, ...] = ()
 
 
 class PartialOutput(Fact):
@@ -123,9 +125,21 @@ class ShellChanged(Fact):
 
 
 class JobChanged(Fact):
-    """A background job changed its state."""
+    """A background job began (state `running`) or came to its end: `ended` by itself, `timed_out`, `killed`, `failed`
+    (it could not be started), `unknown` (it ran when agentsh itself ended).
+
+    call: of the tool that started it. command: where it began. exit: code, negative signal number. output: what it
+    printed, output_bytes of it in all. for_model: what the model is told of its end.
+    """
 
     type: Literal["job_changed"] = "job_changed"
     job: str
     state: str
     detail: JsonValue = None
+    call: str | None = None
+    command: Text | None = None
+    exit: int | None = None
+    output: Text | None = None
+    output_bytes: int | None = None
+    duration_ms: int | None = None
+    for_model: Text | None = None

@@ -14,7 +14,7 @@ class Job:
     """A command in the background. id: short, unique in the session. state: `running`, or how it came to its end.
 
     exit: its code, negative signal number, None while it runs or where it was killed. output_bytes: so far, of which
-    the first 10 MiB are kept. duration_s: so far. ended_note: in words for the model, None while it runs.
+    the first 10 MiB are kept. duration_s: so far.
     """
 
     id: str
@@ -23,7 +23,6 @@ class Job:
     exit: int | None
     output_bytes: int
     duration_s: float
-    note: str | None = None
 
 
 class Jobs(Protocol):

@@ -49,7 +49,7 @@ class ToolOutcome:
 
     for_model: all that the model is told. for_user: what the screen shows: first line the summary, then detail.
     output: the whole output, where for_model holds only a part of it. facts: what it changed in the session, to be
-    recorded with its result.
+    recorded with its result. jobs: background jobs whose end for_model tells.
     """
 
     for_model: str
@@ -59,6 +59,7 @@ class ToolOutcome:
     edits: tuple[Edit, ...] = ()
     output: bytes | None = None
     facts: tuple[Fact, ...] = ()
+    jobs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
