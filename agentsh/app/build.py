@@ -22,6 +22,7 @@ from agentsh.app.past import Past
 from agentsh.app.paths import Home, user_home
 from agentsh.app.rewinding import present, workspace_snapshots
 from agentsh.app.secrets import secrets_of
+from agentsh.app.services import services_of
 from agentsh.app.settings import Choice, Settings
 from agentsh.app.stores import blob_store, event_store
 from agentsh.app.surroundings import Looker
@@ -53,6 +54,7 @@ from agentsh.log.segment import OPEN_NAME
 from agentsh.log.store import BlobStore, OpenLog, Recovery
 from agentsh.models.token_counter import ModelCounter
 from agentsh.ports.approver import Approver
+from agentsh.ports.asker import Asker
 from agentsh.ports.model import Endpoint, Model
 from agentsh.ports.renderer import Renderer
 from agentsh.ports.tool import Tool
@@ -65,10 +67,11 @@ BY = f"agentsh {__version__}"
 
 
 class Screens(NamedTuple):
-    """What watches and who answers. renderers: each sees every fact. approver: None where nobody can be asked."""
+    """What watches and who answers. renderers: each sees every fact. approver, asker: None where nobody is there."""
 
     renderers: Sequence[Renderer]
     approver: Approver | None = None
+    asker: Asker | None = None
     on_failure: Callable[[Renderer, Exception], None] | None = None
 
 
@@ -302,6 +305,11 @@ def _bus(screens: Screens) -> Bus:
     return bus
 
 
+def _preapproved(in_place: bool, state: SessionState) -> bool:
+    """The demo model's calls are a script that we ship; in the user's own directory even they are asked."""
+    return (state.request or {}).get("wire") == "demo" and not in_place
+
+
 class _Assembly:
     """Puts the parts of one session together."""
 
@@ -330,22 +338,20 @@ class _Assembly:
         self.workspace: Workspace = workspace
         self.journal = Journal(log, state, _bus(screens), clock, secrets)
         hooks = hooks_of(plan.settings, {"session": log.session, "workspace": str(root), "cwd": cwd})
-
-        def preapproved(state: SessionState) -> bool:
-            """The demo model's calls are a script that we ship; in the user's own directory even they are asked."""
-            return (state.request or {}).get("wire") == "demo" and not in_place
-
         gate = Gate(
             self.journal,
             self.workspace,
             hooks,
             screens.approver,
-            preapproved=preapproved,
+            preapproved=partial(_preapproved, in_place),
             rules=rules_of(plan.settings),
             project=ProjectGrants(own, project_of(cwd)),
         )
         self.snapshots = workspace_snapshots(plan.home, log.session, root, state, blobs, kind)
-        runner = ToolRunner(self.journal, offered, self.workspace, gate, hooks, texts, clock, self.snapshots)
+        services, jobs = services_of(
+            plan.home, log.session, plan.settings, self.journal, workspace, texts, clock, screens.asker
+        )
+        runner = ToolRunner(self.journal, offered, workspace, gate, hooks, texts, clock, self.snapshots, services)
         model, counter = make_model(plan.choice, clock), ModelCounter()
         how = step_settings(plan.settings, plan.choice, plan.budget_tokens)
         step = self._step = ModelStep(self.journal, model, texts, counter, how, clock)
@@ -362,7 +368,7 @@ class _Assembly:
         whole = LoggedSession(event_store(plan.home), log.session)
         parts = Parts(
             log, self.journal, turn, step, compactor, gate, model, choose, upkeep, look, leave, hooks, self.snapshots,
-            whole, packing(root, kind),
+            whole, packing(root, kind), jobs,
         )  # fmt: skip
         self.session = Session(parts)
 

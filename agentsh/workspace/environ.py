@@ -8,6 +8,8 @@ SESSION_MARK = "AGENTSH_SESSION"
 """Names the session in every process that it started, so that strays can be found in /proc/PID/environ."""
 RUN_MARK = "AGENTSH_RUN"
 """Names one run of one command, so that runs beside each other do not take each other for strays."""
+PROCESS_MARK = "AGENTSH_PROCESS"
+"""Names the process of agentsh that started a command: what it left when it was killed is ended, and no other's."""
 
 _NAMES = """
     PATH HOME LANG LANGUAGE TZ USER LOGNAME SHELL TMPDIR HOSTNAME

@@ -11,12 +11,13 @@ from pathlib import Path
 from agentsh.base.errors import ToolFailed
 from agentsh.ports.workspace import Entry, ProcessResult, ShellState
 from agentsh.workspace.bounds import remove_tmp
-from agentsh.workspace.environ import scrubbed
+from agentsh.workspace.environ import PROCESS_MARK, scrubbed
 from agentsh.workspace.ignore import GITIGNORE, MAX_GITIGNORE_BYTES, Ignore
 from agentsh.workspace.jail import Jail
 from agentsh.workspace.process import run_shell
 from agentsh.workspace.sandbox import Limits, Sandbox
 from agentsh.workspace.strays import kill_session
+from agentsh.workspace.watcher import Watcher
 
 MAX_EXPANDED = 1_000
 
@@ -34,16 +35,19 @@ class LocalWorkspace:
         sandbox: Sandbox | None = None,
         limits: Limits | None = None,
         tmp: str | None = None,
+        watched: bool = False,
     ) -> None:
         """Use `root`, which is there. session: marks the processes. start: the directory in it where commands begin.
 
         in_place: the directory is the user's own and may be part of a repository above it; otherwise git never
         looks above it. sandbox: holds commands. limits: for commands, in it or not. tmp: a private temporary
-        directory that goes with the workspace.
+        directory that goes with the workspace. watched: commands that no sandbox ends with this process are ended by
+        a process beside it.
         """
         self._sandbox = sandbox
         self._limits = limits
         self._tmp = tmp
+        self._watcher = Watcher() if watched else None
         self._jail = Jail(str(root))
         self._session = session
         self._start = start
@@ -140,20 +144,27 @@ class LocalWorkspace:
     ) -> ProcessResult:
         """Run a shell command; see the port."""
         before = shell or ShellState()
+        sandbox = None if outside_sandbox else self._sandbox
+        watcher = self._watcher if sandbox is None or not sandbox.owns_processes else None
         begin = self.starts_in(before.directory)
         result = await run_shell(
             command,
             cwd=self.root if begin == "." else os.path.join(self.root, begin),
-            environment=scrubbed(os.environ, session=self._session, ceiling=self._ceiling),
+            environment=self._environment(),
             timeout_s=timeout_s,
             max_bytes=max_bytes,
             on_output=on_output,
             on_bytes=on_bytes,
-            sandbox=None if outside_sandbox else self._sandbox,
+            sandbox=sandbox,
             limits=self._limits,
             exported=before.exports,
+            watcher=watcher,
         )
         return self._inside(replace(result, began_in=begin))
+
+    def _environment(self) -> dict[str, str]:
+        environment = scrubbed(os.environ, session=self._session, ceiling=self._ceiling)
+        return environment if self._watcher is None else {**environment, PROCESS_MARK: self._watcher.value}
 
     def _inside(self, result: ProcessResult) -> ProcessResult:
         """Return a result whose directory is told relative to the root, or named as one that is outside."""
@@ -166,6 +177,8 @@ class LocalWorkspace:
     async def close(self) -> None:
         """Kill what is left of the session's commands, and remove their temporary directory. Idempotent."""
         await self.kill_strays()
+        if self._watcher is not None:
+            await asyncio.to_thread(self._watcher.close)
         if self._tmp is not None:
             await asyncio.to_thread(remove_tmp, self._tmp)
             self._tmp = None

@@ -26,6 +26,7 @@ from agentsh.workspace.environ import RUN_MARK
 from agentsh.workspace.sandbox import Launch, Limits, Sandbox, with_limits
 from agentsh.workspace.shell_state import Report, exports_of, has_bash, kept_by
 from agentsh.workspace.strays import Birth, kill_marked
+from agentsh.workspace.watcher import Watcher
 
 TERM_GRACE_S = 1.0
 """From SIGTERM to SIGKILL at the time limit."""
@@ -134,11 +135,12 @@ async def run_shell(
     sandbox: Sandbox | None = None,
     limits: Limits | None = None,
     exported: Mapping[str, str | None] | None = None,
+    watcher: Watcher | None = None,
 ) -> ProcessResult:
     """Run a shell line with /dev/null as its input, stdout and stderr in one pipe; see `Workspace.run`.
 
     limits: for a command that no sandbox holds; a sandbox has its own. exported: variables that the shell sets first.
-    Of what it leaves to the next one the directory is absolute.
+    Of what it leaves to the next one the directory is absolute. watcher: is told of it.
     """
     sink = Sink(max_bytes, on_output, on_bytes)
     report = Report() if has_bash() else None
@@ -156,6 +158,7 @@ async def run_shell(
             timeout_s=timeout_s,
             pass_fds=[*launch.pass_fds, report.fd] if report is not None else launch.pass_fds,
             max_processes=limits.processes if limits is not None else 0,
+            watcher=watcher,
         )
     finally:
         launch.started()
@@ -187,11 +190,13 @@ async def supervise(
     timeout_s: float,
     pass_fds: Sequence[int] = (),
     max_processes: int = 0,
+    watcher: Watcher | None = None,
 ) -> Ended:
     """Run a program in a session and process group of its own until its direct child has ended.
 
     cwd: None for the current directory. sinks: one for stdout and stderr together, or one for each. pass_fds: further
     descriptors for it. max_processes: with more descendants than that at once all are killed; 0 for no limit.
+    watcher: ends it when this process is killed.
     At the time limit the group gets SIGTERM, a second later SIGKILL. Whatever descendants are left then are killed,
     those too that left the group but not the mark in their environment. Cancellation does the same, faster, and is
     passed on afterwards.
@@ -201,7 +206,7 @@ async def supervise(
     """
     mark = secrets.token_hex(8)
     began_s = time.monotonic()
-    child = _Child(_spawn(argv, cwd, {**environment, RUN_MARK: mark}, stdin, sinks, pass_fds), mark)
+    child = _Child(_spawn(argv, cwd, {**environment, RUN_MARK: mark}, stdin, sinks, pass_fds), mark, watcher)
     timed_out = held = False
     watch = asyncio.create_task(child.watch(max_processes)) if max_processes else None
     try:
@@ -271,12 +276,15 @@ def _why(error: OSError | ValueError, cwd: str | None) -> str:
 class _Child:
     """The direct child and its group. ended: it has; exit: its code, once it was reaped. crowded: killed for that."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", mark: str) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", mark: str, watcher: Watcher | None) -> None:
         self.ended = asyncio.Event()
         self.exit: int | None = None
         self.crowded = False
         self._process = process
         self._mark = mark
+        self._watcher = watcher
+        if watcher is not None:
+            watcher.began(process.pid)
         self._birth = Birth.of(process.pid)
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Task[None] | None = None
@@ -321,6 +329,8 @@ class _Child:
         # By the mark first: it tells the living from those that ended just now and wait to be reaped by init.
         left = kill_marked(RUN_MARK, self._mark, self._birth) > 0
         grouped = self._signal(signal.SIGKILL)
+        if self._watcher is not None:
+            self._watcher.ended(self._process.pid)
         with suppress(subprocess.TimeoutExpired):  # only a process that hangs in the kernel does not die of SIGKILL
             self.exit = self._process.wait(timeout=_KILLED_S)
         return left if strays.AVAILABLE else grouped
