@@ -58,8 +58,10 @@ class Jobs(Protocol):
         """
         ...
 
-    async def output(self, job: str, max_bytes: int, *, whole: bool = False) -> bytes:
+    async def output(self, job: str, max_bytes: int, *, whole: bool = False) -> str:
         """Return what a job printed since this was last asked, or (whole) from its start: the last `max_bytes` of it.
+
+        Of output that is no text only the size is told.
 
         Raises:
             ToolFailed: there is no such job, or its output cannot be read.

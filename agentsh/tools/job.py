@@ -55,8 +55,7 @@ def jobs_of(ctx: ToolContext) -> Jobs:
 
 async def shown(jobs: Jobs, found: Job, *, lead: str = "") -> ToolOutcome:
     """Return how a job stands, and what it printed since that was last asked."""
-    data = await jobs.output(found.id, MAX_SHOWN_BYTES)
-    text = clean(data.decode("utf-8", "replace")).rstrip("\n")
+    text = clean(await jobs.output(found.id, MAX_SHOWN_BYTES)).rstrip("\n")
     head = f"Job {found.id} {standing(found)}."
     last = text.split("\n")[-USER_LINES:] if text else []
     return ToolOutcome(

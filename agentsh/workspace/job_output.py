@@ -4,9 +4,12 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from agentsh.workspace.capture import binary_note, is_binary
+
 MAX_KEPT_BYTES = 10 * 1024 * 1024
 MAX_TAIL_BYTES = 65_536
 """Of what came after that, so much of the newest is kept in memory."""
+SAMPLE_BYTES = 8_192
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -42,8 +45,11 @@ class JobOutput:
                 os.write(fd, self._mark() + self._tail)
         os.close(fd)
 
-    def read(self, begin: int, max_bytes: int) -> bytes:
-        """Return what came from byte `begin` on: of more than `max_bytes` the last of them, behind a mark."""
+    def read(self, begin: int, max_bytes: int) -> str:
+        """Return what came from byte `begin` on, the last `max_bytes` of it; of what is no text only the size."""
+        return _text(self._bytes(begin, max_bytes), self.total_bytes)
+
+    def _bytes(self, begin: int, max_bytes: int) -> bytes:
         begin = max(begin, self.total_bytes - max_bytes)
         tail_from = self.total_bytes - len(self._tail)
         kept = b""
@@ -71,7 +77,7 @@ class JobOutputs:
         """
         return JobOutput(self._path(job))
 
-    def read(self, job: str, max_bytes: int) -> bytes:
+    def read(self, job: str, max_bytes: int) -> str:
         """Return the last of what a job of an earlier process printed.
 
         Raises:
@@ -79,10 +85,16 @@ class JobOutputs:
         """
         path = self._path(job)
         size = path.stat().st_size
-        return read_file(path, max(size - max_bytes, 0), max_bytes)
+        return _text(read_file(path, max(size - max_bytes, 0), max_bytes), size)
 
     def _path(self, job: str) -> Path:
         return self._directory / f"{job}.out"
+
+
+def _text(data: bytes, total_bytes: int) -> str:
+    if is_binary(data[:SAMPLE_BYTES]) or is_binary(data[-SAMPLE_BYTES:]):
+        return binary_note(data[:SAMPLE_BYTES], total_bytes)
+    return data.decode("utf-8", "replace")
 
 
 def read_file(path: Path, begin: int, size: int) -> bytes:
