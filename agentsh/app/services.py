@@ -6,6 +6,7 @@ from agentsh.app.paths import Home
 from agentsh.base.clock import Clock
 from agentsh.engine.jobs import JobKeeper
 from agentsh.engine.journal import Journal
+from agentsh.engine.secret_stream import SecretStream
 from agentsh.ports.asker import Asker
 from agentsh.ports.services import Services
 from agentsh.ports.texts import Texts
@@ -31,6 +32,7 @@ def services_of(
     """Return what tools get, and the keeper of the jobs, which is to be closed with the session."""
     from agentsh.workspace.job_output import JobOutputs
 
-    outputs = JobOutputs(home.sessions / session / JOBS)
+    secrets = journal.secrets
+    outputs = JobOutputs(home.sessions / session / JOBS, lambda: SecretStream(secrets), secrets.clean)
     jobs = JobKeeper(journal, workspace, outputs, texts, clock)
     return Services(jobs=jobs, asker=asker), jobs

@@ -142,8 +142,7 @@ class Gate:
         shown = await preview(tool, arguments, self._workspace)
         where = self._directory() if "exec" in effects else "."
         if where != ".":
-            shown = f"directory: {where}
-{shown}"
+            shown = f"directory: {where}\n{shown}"
         question = Question(tool.spec.name, clean(about), clean(shown), effects, clean(why), rules)
         answer = await self._approver.ask(question)
         await self._journal.record(

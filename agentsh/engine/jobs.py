@@ -25,7 +25,8 @@ from agentsh.ports.workspace import ProcessResult, ShellState, Workspace
 MAX_RUNNING = 16
 MAX_NEWS_BYTES = 1_500
 """Of a job's last output, in what the model is told of its end."""
-MAX_RECORDED_BYTES = 10 * 1024 * 1024
+MAX_RECORDED_BYTES = 256 * 1024
+"""Of its last output, in the log."""
 MAX_COMMAND_CHARS = 200
 
 
@@ -33,6 +34,11 @@ class Output(Protocol):
     """Keeps what a job prints."""
 
     total_bytes: int
+
+    @property
+    def end(self) -> int:
+        """A position behind all that can be read now."""
+        ...
 
     def add(self, data: bytes) -> None:
         """Keep what there is room for."""
@@ -43,7 +49,7 @@ class Output(Protocol):
         ...
 
     def read(self, begin: int, max_bytes: int) -> str:
-        """Return what came from byte `begin` on, the last `max_bytes` of it; of what is no text only the size."""
+        """Return what came from position `begin` on, the last `max_bytes`; of what is no text only the size."""
         ...
 
 
@@ -142,7 +148,7 @@ class JobKeeper:
         try:
             if live is None:
                 return await asyncio.to_thread(self._outputs.read, job, max_bytes)
-            begin, live.seen = 0 if whole else live.seen, live.output.total_bytes
+            begin, live.seen = 0 if whole else live.seen, live.output.end
             return live.output.read(begin, max_bytes)  # here, so that nothing comes between: a few kB of a warm file
         except OSError as error:
             raise ToolFailed(f"the output of job {job} is not there any more: {error.strerror or error}") from None

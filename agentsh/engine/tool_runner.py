@@ -17,7 +17,7 @@ from agentsh.engine.keeping import Keeper
 from agentsh.engine.policy import HARMLESS
 from agentsh.engine.saver import Saver
 from agentsh.engine.secret_stream import SecretStream
-from agentsh.engine.secrets import Secrets, UnknownSecret
+from agentsh.engine.secrets import PLACEHOLDER, Secrets, UnknownSecret
 from agentsh.events.event import Event, NewFact
 from agentsh.events.signals import ToolProgress
 from agentsh.events.tool import PartialOutput, ResultStatus, ToolCall, ToolResult, ToolStarted
@@ -228,7 +228,10 @@ class ToolRunner:
 
     def _services_for(self, prepared: Prepared) -> Services:
         state = self._journal.state
-        shell = ShellState() if state.shell is None else ShellState(state.shell.directory, state.shell.exports)
+        kept = state.shell.exports if state.shell is not None else {}
+        # What the log has a placeholder for is not known any more, or should not be.
+        exports = {name: value for name, value in kept.items() if value is None or not PLACEHOLDER.search(value)}
+        shell = ShellState() if state.shell is None else ShellState(state.shell.directory, exports)
         held = state.mode == "auto" and self._workspace.sandbox != "none"
         return replace(self._services, shell=shell, bare=prepared.decision == HARMLESS and not held)
 

@@ -14,7 +14,7 @@ class Job:
     """A command in the background. id: short, unique in the session. state: `running`, or how it came to its end.
 
     exit: its code, negative signal number, None while it runs or where it was killed. output_bytes: so far, of which
-    the first 10 MiB are kept. duration_s: so far.
+    the first 1 MiB and the last 64 KiB are kept. duration_s: so far.
     """
 
     id: str

@@ -14,6 +14,7 @@ from agentsh.context.state_codec import decode_state, encode_state
 from agentsh.engine.bus import Bus
 from agentsh.engine.jobs import MAX_RUNNING, JobKeeper
 from agentsh.engine.journal import Journal
+from agentsh.engine.secret_stream import SecretStream
 from agentsh.events.tool import JobChanged
 from agentsh.ports.services import Services
 from agentsh.ports.texts import InlineTexts
@@ -58,7 +59,9 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     bus.subscribe(screen)
     journal = Journal(log, SessionState(), bus, SystemClock())
     workspace = LocalWorkspace(tmp_path / "ws", session=ID)
-    jobs = JobKeeper(journal, workspace, JobOutputs(tmp_path / "jobs"), InlineTexts(), SystemClock())
+    secrets = journal.secrets
+    outputs = JobOutputs(tmp_path / "jobs", lambda: SecretStream(secrets), secrets.clean)
+    jobs = JobKeeper(journal, workspace, outputs, InlineTexts(), SystemClock())
     yield Rig(journal, screen, jobs, workspace)
     await jobs.close()
     await log.close()
@@ -150,3 +153,17 @@ async def test_binary_output_does_not_reach_the_model_raw(rig: Rig) -> None:
     said = await rig.look(action="output", id=job)
     assert "binary output" in said
     assert "binary output" in str(rig.facts[1].for_model)
+
+
+async def test_o206_secrets_are_in_no_file_of_the_session(rig: Rig, tmp_path: Path) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    rig.journal.secrets.clean(secret)
+    job = await rig.start(
+        f"printf 'token {secret[:12]}'; sleep 0.2; echo {secret[12:]}; yes {secret} | head -c 40000; yes | head -c 1100000; echo; echo {secret}"
+    )
+    await rig.jobs.wait(job, 60)
+    kept = (tmp_path / "jobs" / f"{job}.out").read_text()
+    assert kept.startswith("token ‹secret:")
+    assert secret not in kept
+    assert secret not in await rig.look(action="output", id=job)
+    assert secret not in str(rig.facts)
