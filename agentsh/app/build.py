@@ -22,7 +22,7 @@ from agentsh.app.past import Past
 from agentsh.app.paths import Home, user_home
 from agentsh.app.rewinding import present, workspace_snapshots
 from agentsh.app.secrets import secrets_of
-from agentsh.app.services import services_of
+from agentsh.app.services import offered, services_of
 from agentsh.app.settings import Choice, Settings
 from agentsh.app.stores import blob_store, event_store
 from agentsh.app.surroundings import Looker
@@ -107,22 +107,27 @@ def make_model(choice: Choice, clock: Clock) -> Model:
 
 
 class _Tools(Mapping[str, Tool]):
-    """The tools of the table, each loaded when it is asked for: a session that goes on need not wait for them."""
+    """Tools of the table, each loaded when it is asked for: a session that goes on need not wait for them."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
 
     def __getitem__(self, name: str) -> Tool:
+        if name not in self._names:
+            raise KeyError(name)
         tool: Tool = load(TOOLS[name])
         return tool
 
     def __iter__(self) -> Iterator[str]:
-        return iter(TOOLS)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(TOOLS)
+        return len(self._names)
 
 
-def tools() -> Mapping[str, Tool]:
+def tools(settings: Settings) -> Mapping[str, Tool]:
     """Return the tools that models are offered, by name, in the order of the table."""
-    return _Tools()
+    return _Tools(offered(settings))
 
 
 def tool_schemas(offered: Mapping[str, Tool]) -> str:
@@ -329,7 +334,7 @@ class _Assembly:
         kind, start = (None, None) if origin is None else (origin.kind, origin.start)
         in_place = kind == "in-place"
         clock, texts, screens = plan.clock, BlobTexts(blobs), plan.screens
-        self._choice, offered, own = plan.choice, tools(), user_home(os.environ)
+        self._choice, offered, own = plan.choice, tools(plan.settings), user_home(os.environ)
         secrets = secrets_of(plan.settings, os.environ, own, plan.choice.api_key)
         self._looker = Looker(blobs, texts, root, own, lambda: tool_schemas(offered), clock, secrets.clean)
         workspace = make_workspace(

@@ -11,8 +11,11 @@ TOOLS = {
     "edit": "agentsh.tools.edit:TOOL",
     "shell": "agentsh.tools.shell:TOOL",
     "job": "agentsh.tools.job:TOOL",
+    "todo": "agentsh.tools.todo:TOOL",
+    "ask_user": "agentsh.tools.ask_user:TOOL",
+    "web_fetch": "agentsh.tools.web_fetch:TOOL",
 }
-"""What a model is offered, in the order in which it is told."""
+"""What a model is offered, in the order in which it is told; app/services.py says which are off by the settings."""
 
 WIRES = {
     "chat": "agentsh.models.openai_chat:OpenAIChat",

@@ -58,7 +58,7 @@ async def run(
     from agentsh.cli.terminal import Terminal
 
     terminal = Terminal(home, settings)
-    screens = Screens((terminal.renderer,), terminal.approver)
+    screens = Screens((terminal.renderer,), terminal.approver, terminal.approver)
     with terminal.starting():
         running = await opening(Stage(screens, limits, terminal.show_past))
         await _recorded(running, first)

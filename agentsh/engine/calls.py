@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from agentsh.base.errors import PathRefused
 from agentsh.base.text import one_line
@@ -29,6 +30,10 @@ def what_it_does(tool: Tool, arguments: Mapping[str, Any], workspace: Workspace,
             return Judgement((), "there is no command")
         return judge(line, workspace, directory)
     problem = None
+    if "net" in spec.effects and spec.subject is not None:
+        host = _host(str(arguments.get(spec.subject, "")))
+        why = f"it reaches {host or 'the web'}"
+        return Judgement((Part(spec.name, f"{spec.name} {host}".strip(), (), (host,) if host else (), why),))
     if spec.effects & {"exec", "net"}:
         problem = "it reaches out of the workspace"
     elif "write" in spec.effects:
@@ -36,6 +41,14 @@ def what_it_does(tool: Tool, arguments: Mapping[str, Any], workspace: Workspace,
     paths = {path: None for given in _paths(arguments) for path in _spellings(given, workspace)}
     about = next(iter(paths), "") or one_line(str(arguments.get(spec.subject or "", "")), 200)
     return Judgement((Part(spec.name, f"{spec.name} {about}".strip(), (), tuple(paths), problem),))
+
+
+def _host(url: str) -> str:
+    """Return the host of a URL, for rules such as `web_fetch(*.python.org)`; empty where it has none."""
+    try:
+        return one_line(urlsplit(url.strip()).hostname or "", 200)
+    except ValueError:
+        return ""
 
 
 def _paths(arguments: Mapping[str, Any]) -> Iterator[str]:

@@ -115,8 +115,8 @@ class Gate:
 
     def sandbox_of(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         """Return what will hold a call, as `tool_started` records it."""
-        if not tool.spec.effects & {"exec", "net"}:
-            return "jail"
+        if "exec" not in tool.spec.effects:
+            return "none" if "net" in tool.spec.effects else "jail"
         return "none" if self._leaves(arguments) else self._workspace.sandbox
 
     async def _ask(

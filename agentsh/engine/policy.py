@@ -61,7 +61,8 @@ def decide(request: Request) -> Decision:
         return Decision("deny", f"it cannot be told whether the rule {unclear} forbids it")
     harmless = parts is not None and all(part.problem is None for part in parts) and not request.leaving
     reads = request.effects <= {"read"}
-    if request.mode == "plan" and not (reads or (harmless and not request.effects & {"write", "net"})):
+    looks_outside = request.effects == {"net"}  # it changes nothing, and is asked about
+    if request.mode == "plan" and not (reads or looks_outside or (harmless and "write" not in request.effects)):
         return Decision("deny", "plan mode is read-only")
     if request.mode == "yolo":
         return Decision("allow", "yolo")

@@ -260,7 +260,7 @@ class ToolRunner:
         effects, call = prepared.tool.spec.effects, prepared.call.call
         async with self._keeper.after(effects, call, start.seq, outcome.edits) as changed:
             said = [NewFact(fact, start.seq) for fact in outcome.facts]
-            await self._journal.record_all([*changed, *said, NewFact(result, start.seq)], happened=True)
+            await self._journal.record_all([*changed, NewFact(result, start.seq), *said], happened=True)
 
 
 def cleaned(outcome: ToolOutcome, secrets: Secrets) -> ToolOutcome:

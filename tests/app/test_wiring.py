@@ -7,8 +7,9 @@ import pytest
 
 from agentsh.app.build import tools
 from agentsh.app.paths import Home
+from agentsh.app.settings import Settings
 from agentsh.app.stores import STORE, blob_store, event_store
-from agentsh.app.wiring import BLOBS, RENDERERS, STORES, load
+from agentsh.app.wiring import BLOBS, RENDERERS, STORES, TOOLS, load
 from agentsh.ports.renderer import LiveRenderer, Renderer
 from agentsh.render.final import FinalRenderer
 from agentsh.render.jsonl import JsonRenderer
@@ -50,4 +51,7 @@ def test_the_screen_is_a_live_renderer() -> None:
 
 
 def test_the_tools_are_offered_in_the_order_of_their_table() -> None:
-    assert [tool.spec.name for tool in tools().values()] == list(tools())
+    found = tools(Settings())
+    assert [tool.spec.name for tool in found.values()] == list(found) == [n for n in TOOLS if n != "web_fetch"]
+    for given in ({"tools": {"web": True}}, {"permissions": {"allow": ["web_fetch(*.python.org)"]}}):
+        assert list(tools(Settings.model_validate(given))) == list(TOOLS)

@@ -158,9 +158,9 @@ async def test_binary_output_does_not_reach_the_model_raw(rig: Rig) -> None:
 async def test_o206_secrets_are_in_no_file_of_the_session(rig: Rig, tmp_path: Path) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     rig.journal.secrets.clean(secret)
-    job = await rig.start(
-        f"printf 'token {secret[:12]}'; sleep 0.2; echo {secret[12:]}; yes {secret} | head -c 40000; yes | head -c 1100000; echo; echo {secret}"
-    )
+    first = f"printf 'token {secret[:12]}'; sleep 0.2; echo {secret[12:]}"
+    flood = f"yes {secret} | head -c 40000; yes | head -c 1100000; echo; echo {secret}"
+    job = await rig.start(f"{first}; {flood}")
     await rig.jobs.wait(job, 60)
     kept = (tmp_path / "jobs" / f"{job}.out").read_text()
     assert kept.startswith("token ‹secret:")
