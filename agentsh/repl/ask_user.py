@@ -11,6 +11,9 @@ from agentsh.ports.asker import UserQuestion
 from agentsh.repl.asked import Asked, key_rows
 from agentsh.repl.rows import wrapped
 
+LEAST_ROWS = 3
+"""Of the question itself, however many choices there are."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelQuestion(Question):
@@ -25,14 +28,13 @@ class ModelQuestion(Question):
 
 
 class AskedUser(Asked):
-    """One question of the model's. Without choices the input line takes the answer at once."""
+    """One question of the model's. The input line takes an answer once a key has opened it, so not a draft."""
 
     label = "answer: "
 
     def __init__(self, question: ModelQuestion, now_s: Callable[[], float]) -> None:
         super().__init__(question, now_s)
         self._model_question = question
-        self.reasoning = not question.choices
 
     def act(self, data: str) -> None:
         """Take a key: the number of a choice, or what opens the input line, or ends without an answer."""
@@ -54,24 +56,30 @@ class AskedUser(Asked):
         question = self._model_question
         width = max(columns - 3, 10)
         keys = [] if self.reasoning else key_rows(columns, _keys(len(question.choices)))
+        whole = [wrapped(clean(choice), width - 1) for choice in question.choices]
+        most = room - len(keys) - LEAST_ROWS
+        each = next((n for n in (8, 2) if sum(min(len(rows), n) for rows in whole) <= most), 1)
         choices: list[StyleAndTextTuples] = [
             [("class:ask", f" {number} " if n == 0 else "   "), ("", row)]
-            for number, choice in enumerate(question.choices, 1)
-            for n, row in enumerate(wrapped(clean(choice), width))
+            for number, rows in enumerate(whole, 1)
+            for n, row in enumerate(_first(rows, each))
         ]
         text = [row for line in clean(question.subject).split("\n") for row in wrapped(line, width) or [""]]
-        most = max(room - len(choices) - len(keys), 1)
-        if len(text) > most:
-            text = [*text[: max(most - 1, 0)], "…"]
+        text = _first(text, max(room - len(choices) - len(keys), LEAST_ROWS))
         rows: list[StyleAndTextTuples] = [
             [("class:ask", "? " if n == 0 else "  "), ("class:name", row)] for n, row in enumerate(text)
         ]
         return [*rows, *choices, *keys]
 
 
+def _first(rows: list[str], most: int) -> list[str]:
+    """Return the first rows, marked where some are left out."""
+    return rows if len(rows) <= most else [*rows[: most - 1], rows[most - 1] + "…"]
+
+
 def _keys(choices: int) -> list[tuple[str, str]]:
-    numbers = "1" if choices == 1 else f"1-{choices}"
-    return [(numbers, "choose"), ("e", "type an answer"), ("n", "no answer")]
+    typing = [("e", "type an answer"), ("n", "no answer")]
+    return [("1" if choices == 1 else f"1-{choices}", "choose"), *typing] if choices else typing
 
 
 def asked_of(question: Question, now_s: Callable[[], float]) -> Asked:
