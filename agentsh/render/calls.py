@@ -19,7 +19,7 @@ DETAIL_ROWS = 8
 DIFF_ROWS = 40
 PROGRESS_CHARS = 4_000
 
-SUBJECTS = ("command", "pattern", "query", "url", "path", "name")
+SUBJECTS = ("command", "pattern", "query", "question", "url", "path", "name", "id")
 """Arguments that say by themselves what a call is about; the first that is there. A test holds them against what our
 tools say of themselves, which no fact tells. Of any other tool the first short argument is shown, with its name."""
 MAX_OTHER_CHARS = 80

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from agentsh.base.errors import ToolFailed
-from agentsh.base.text import clean, one_line, plural
+from agentsh.base.text import clean, plural
 from agentsh.ports.jobs import Job, Jobs
 from agentsh.ports.tool import ToolContext, ToolOutcome
 from agentsh.tools.schema import Field, tool
@@ -54,14 +54,13 @@ def jobs_of(ctx: ToolContext) -> Jobs:
 
 
 async def shown(jobs: Jobs, found: Job, *, lead: str = "") -> ToolOutcome:
-    """Return how a job stands, and what it printed since that was last asked."""
+    """Return how a job stands, and what it printed since that was last asked. lead: said first, where it is new."""
     text = clean(await jobs.output(found.id, MAX_SHOWN_BYTES)).rstrip("\n")
     head = f"Job {found.id} {standing(found)}."
     last = text.split("\n")[-USER_LINES:] if text else []
     return ToolOutcome(
         for_model="\n".join(part for part in (lead, head, text or "(no new output)") if part),
-        for_user="\n".join([f"job {found.id} · {standing(found)} · {one_line(found.command, 100)}", *last]),
-        exit=found.exit,
+        for_user="\n".join([f"{f'job {found.id} · ' if lead else ''}{standing(found)}", *last]),
         jobs=() if found.state == "running" else (found.id,),
     )
 

@@ -65,7 +65,8 @@ class Sink:
         show: Callable[[str], None] | None = None,
         take: Callable[[bytes], None] | None = None,
     ) -> None:
-        self.capture = Capture(max_bytes)
+        # Who takes all of it needs no second copy.
+        self.capture = Capture(max_bytes) if take is None else Capture(max_bytes, whole_bytes=0)
         self.ended = asyncio.Event()
         self.heard_s = 0.0
         self._preview = Preview(show) if show else None

@@ -171,5 +171,5 @@ def test_a_job_is_told_in_replay_as_it_was_live(shell: Shell, serve: Serve) -> N
     assert shell.run("new", "go", "-p", "--mode", "yolo").code == 0
     assert time.monotonic() - began < 60
     shown = shell.run("replay", "--last").text
-    assert "job 1: running" in shown
+    assert "job 1 · has been running" in shown
     assert "job 1: killed" in shown
