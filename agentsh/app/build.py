@@ -361,7 +361,8 @@ class _Assembly:
         how = step_settings(plan.settings, plan.choice, plan.budget_tokens)
         step = self._step = ModelStep(self.journal, model, texts, counter, how, clock)
         compactor = Compactor(self.journal, step, texts, counter)
-        turn = Turn(self.journal, step, compactor, runner, plan.limits or limits_of(plan.settings), clock)
+        limits = plan.limits or limits_of(plan.settings)
+        turn = Turn(self.journal, step, compactor, runner, limits, clock, jobs.quiet)
 
         def choose(name: str) -> Chosen:
             choice = another(plan.choice, plan.settings, os.environ, name)

@@ -77,7 +77,11 @@ class _Live:
 
 
 class JobKeeper:
-    """Implements `ports.jobs.Jobs` for one session."""
+    """Implements `ports.jobs.Jobs` for one session.
+
+    quiet: while it is held, no end of a job is recorded: a line of it in the middle of a reply that streams would not
+    be there in a replay, in which replies are whole.
+    """
 
     def __init__(self, journal: Journal, workspace: Workspace, outputs: Outputs, texts: Texts, clock: Clock) -> None:
         self._journal = journal
@@ -86,6 +90,7 @@ class JobKeeper:
         self._texts = texts
         self._clock = clock
         self._live: dict[str, _Live] = {}
+        self.quiet = asyncio.Lock()
 
     def list_jobs(self) -> list[Job]:
         """Return the jobs of the session, by id."""
@@ -198,8 +203,9 @@ class JobKeeper:
             duration_ms=int(duration_s * 1000),
             for_model=_news(job, command, f"{how} after {duration_s:.0f} s", shown),
         )
-        with suppress(LogError):  # it is held, and written when the disk has room
-            await self._journal.record(fact, happened=True)
+        async with self.quiet:
+            with suppress(LogError):  # it is held, and written when the disk has room
+                await self._journal.record(fact, happened=True)
 
     def _state(self, job: str) -> JobState:
         found = self._journal.state.jobs.get(job)

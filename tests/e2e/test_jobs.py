@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agentsh.testing.server import ScriptedServer, call, hang, reply
+from agentsh.testing.server import Gate, ScriptedServer, Text, call, hang, reply
 from agentsh.workspace.sandbox import probe
 from tests.e2e.harness import Shell, of_type, stop, wait_for
 from tests.e2e.test_signals import alive
@@ -173,3 +173,22 @@ def test_a_job_is_told_in_replay_as_it_was_live(shell: Shell, serve: Serve) -> N
     shown = shell.run("replay", "--last").text
     assert "job 1 · has been running" in shown
     assert "job 1: killed" in shown
+
+
+def test_a_job_that_ends_while_a_reply_streams_is_recorded_behind_it(shell: Shell, serve: Serve) -> None:
+    """Else its line would stand in the middle of the reply, where a replay has none."""
+    gate = Gate()
+    serve(
+        shell_call("until [ -e go ]; do sleep 0.05; done; touch over", background=True),
+        reply("First.\n\nSecond", then=[gate, Text(" and third.")]),
+    )
+    process = shell.start("new", "go", "-p", "--mode", "yolo")
+    gate.wait_reached(30)
+    (shell.workspace() / "go").touch()
+    wait_for((shell.workspace() / "over").exists)
+    time.sleep(0.5)
+    gate.open()
+    assert process.wait(timeout=30) == 0
+    kinds = [e["type"] for e in shell.events() if e["type"] in ("agent_message", "job_changed")]
+    assert kinds == ["agent_message", "job_changed", "agent_message", "job_changed"]
+    assert states(shell) == ["running", "ended"]
