@@ -6,7 +6,7 @@ names that look like secrets, or that only this machinery sets, are left out. Va
 inside the sandbox: they never are in the environment of what makes the sandbox.
 
 Not kept: variables that are not exported, functions, aliases, options; and nothing at all of a command that replaces
-the shell (`exec`), sets an EXIT trap of its own, or dies of a signal that cannot be caught.
+the shell (`exec`), sets an EXIT trap of its own, or is ended by a signal.
 """
 
 import fcntl
@@ -39,8 +39,8 @@ _OURS = re.compile(
     r"|GIT_CEILING_DIRECTORIES|AGENTSH_.*"
 )
 _TELL = (
-    '{{ builtin set +eux; builtin pwd -P && builtin printf "\\0" && /usr/bin/env -0 && builtin printf "=end\\0"; }} '
-    ">&{fd} 2>/dev/null"
+    '{{ {{ builtin set +eux; builtin pwd -P && builtin printf "\\0" && /usr/bin/env -0 && builtin printf "=end\\0"; '
+    "}} >&{fd}; }} 2>/dev/null"
 )
 _END = b"\0=end\0"
 # No variable has an empty name. Without it the report was cut, by the size of the file or by a signal.
@@ -80,13 +80,16 @@ def has_bash() -> bool:
 
 
 def kept_by(command: str, exports: Mapping[str, str | None], fd: int) -> list[str]:
-    """Return the command line of a bash that sets `exports`, runs `command`, and tells into `fd` at its end."""
+    """Return the command line of a bash that sets `exports`, runs `command`, and tells into `fd` at its end.
+
+    No program that the command starts inherits the descriptor: bash keeps only a copy that is closed on exec.
+    """
     plain = {name: value for name, value in exports.items() if _may_be_kept(name)}
     lines = [f"builtin export {name}={shlex.quote(value)}" for name, value in plain.items() if value is not None]
     lines += [f"builtin unset -v {name}" for name, value in plain.items() if value is None]
     lines = [line + " 2>/dev/null" for line in lines]
     lines.append(f"trap -- {shlex.quote(_TELL.format(fd=fd))} EXIT")
-    return [BASH, "-c", "; ".join([*lines, f"builtin eval {shlex.quote(command)}"])]
+    return [BASH, "-c", "; ".join([*lines, f"builtin eval {shlex.quote(command)} {fd}>&-"])]
 
 
 def exports_of(
