@@ -1,12 +1,15 @@
 """todo, ask_user, job and web_fetch in real sessions: offered, judged, recorded, shown; and kept exports."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 from agentsh.testing.server import ScriptedServer, call, reply
 from agentsh.tools.ask_user import NOBODY
-from tests.e2e.harness import Shell, of_type
+from tests.e2e.harness import COMMAND, Shell, of_type
+from tests.e2e.test_signals import alive
+from tests.repl.pty import Terminal
 from tests.tools.test_web import server
 
 __all__ = ["server"]
@@ -82,3 +85,32 @@ def test_an_exported_path_gives_no_harmless_word_another_meaning(shell: Shell, s
     assert not (shell.workspace() / "pwned").exists()
     (kept,) = of_type(shell.events(), "shell_changed")
     assert kept["exports"]["PATH"].startswith(f"{shell.workspace()}/evil:")
+
+
+def test_a_terminal_asks_shows_the_end_of_a_job_and_leaves_nothing(shell: Shell, serve: Serve) -> None:
+    """The question by key; a job that ends while nobody works; Ctrl-C twice with another one running."""
+    sleep = f"sleep 8{os.getpid()}"
+    serve(
+        calls("shell", command="until [ -e go ]; do sleep 0.05; done; exit 3", background=True),
+        calls("shell", command=f"setsid {sleep} & {sleep}", background=True),
+        calls("ask_user", question="Which port?", choices=["8000", "8080"]),
+        reply("as you say"),
+    )
+    argv = [str(COMMAND), "new", "go", "--mode", "yolo"]
+    with Terminal(80, 24, argv=argv, cwd=shell.cwd, **shell.env(TERM="xterm-256color")) as live:
+        live.wait(lambda: "1-2 choose" in live.page, 60)
+        live.look(0.6)
+        live.type("2")
+        live.wait(lambda: "as you say" in live.page, 60)
+        assert "● ask_user Which port?" in live.page
+        (shell.workspace() / "go").touch()
+        live.wait(lambda: "— job 1: ended, exit 3 after" in live.page, 60)
+        assert len(alive(sleep)) >= 2
+        live.type("\x03")
+        live.wait(lambda: "Ctrl-C again to leave" in live.page)
+        live.type("\x03")
+        live.ended()
+    assert not alive(sleep)
+    assert [j["state"] for j in of_type(shell.events(), "job_changed")] == ["running", "running", "ended", "killed"]
+    (result,) = (r for r in of_type(shell.events(), "tool_result") if "8080" in r["for_model"])
+    assert result["for_model"] == "The user answers: 8080"
