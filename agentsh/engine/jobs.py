@@ -67,11 +67,16 @@ class Outputs(Protocol):
 
 @dataclass(slots=True)
 class _Live:
-    """A job of this process. seen: how much of its output the model was shown."""
+    """A job of this process. seen: how much of its output the model was shown.
+
+    begun: its beginning is recorded, or could not be: refused. ended: its end is.
+    """
 
     output: Output
     began_s: float
     task: "asyncio.Task[None] | None" = None
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    refused: LogError | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     seen: int = 0
 
@@ -112,7 +117,6 @@ class JobKeeper:
             raise ToolFailed(f"there is no place for its output: {error.strerror or error}") from None
         live = self._live[job] = _Live(output, self._clock.monotonic_s())
         begun = JobChanged(job=job, state=RUNNING, call=call, command=command)
-        await self._journal.record(begun, happened=True)
 
         async def run() -> ProcessResult:
             return await self._workspace.run(
@@ -124,8 +128,15 @@ class JobKeeper:
                 shell=shell,
             )
 
-        live.task = asyncio.create_task(self._follow(job, live, command, run))
-        await asyncio.sleep(0)  # from here on a cancellation of it finds it at work
+        live.task = asyncio.create_task(self._follow(begun, live, command, run))
+        try:
+            await live.begun.wait()
+        except asyncio.CancelledError:  # an interrupted call leaves no job behind
+            live.task.cancel()
+            live.output.close()
+            raise
+        if live.refused is not None:
+            raise live.refused
         return self._job(self._state(job))
 
     async def wait(self, job: str, timeout_s: float) -> Job:
@@ -167,13 +178,21 @@ class JobKeeper:
             await asyncio.wait(tasks)
 
     async def _follow(
-        self, job: str, live: _Live, command: str, run: Callable[[], Coroutine[Any, Any, ProcessResult]]
+        self, begun: JobChanged, live: _Live, command: str, run: Callable[[], Coroutine[Any, Any, ProcessResult]]
     ) -> None:
-        """Run a job to its end, and record that."""
+        """Record a job's beginning, run it to its end, and record that."""
         state: JobEnd
         exit_code: int | None = None
         try:
+            await self._journal.record(begun)
+            live.begun.set()
             result = await run()
+        except LogError as error:
+            live.output.close()
+            live.refused = error
+            live.begun.set()
+            live.ended.set()
+            return
         except asyncio.CancelledError:
             state, how = "killed", "was killed"
         except ToolFailed as error:
@@ -181,7 +200,7 @@ class JobKeeper:
         else:
             exit_code = result.exit
             state, how = _end(result)
-        ended = self._ended(job, live, command, (state, how), exit_code)
+        ended = self._ended(begun.job, live, command, (state, how), exit_code)
         try:
             await to_the_end(asyncio.create_task(ended))
         finally:

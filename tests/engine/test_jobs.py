@@ -167,3 +167,15 @@ async def test_o206_secrets_are_in_no_file_of_the_session(rig: Rig, tmp_path: Pa
     assert secret not in kept
     assert secret not in await rig.look(action="output", id=job)
     assert secret not in str(rig.facts)
+
+
+async def test_an_interrupted_start_leaves_no_job(rig: Rig) -> None:
+    for ticks in range(6):
+        starting = asyncio.create_task(rig.start("sleep 300"))
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        starting.cancel()
+        await asyncio.wait([starting])
+        await rig.jobs.close()
+        assert all(job.state != "running" for job in rig.jobs.list_jobs())
+    assert await rig.workspace.kill_strays() == 0
