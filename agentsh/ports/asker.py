@@ -1,11 +1,9 @@
 """The port to whoever can answer a question of the model's."""
 
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
-@dataclass(frozen=True, slots=True)
-class UserQuestion:
+class UserQuestion(NamedTuple):
     """What the model wants to know. choices: answers that it offers; any other answer is as good."""
 
     text: str

@@ -1,7 +1,6 @@
 """The port to the background jobs of a session."""
 
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from agentsh.ports.workspace import ShellState
 
@@ -9,8 +8,7 @@ JobEnd = Literal["ended", "timed_out", "killed", "failed", "unknown"]
 """ended: by itself. failed: it could not be started. unknown: agentsh ended, was killed itself, while it ran."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """A command in the background. id: short, unique in the session. state: `running`, or how it came to its end.
 
     exit: its code, negative signal number, None while it runs or where it was killed. output_bytes: so far, of which

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 
 from agentsh.events.base import Fact
 from agentsh.events.tool import Effect
-from agentsh.ports.services import Services
+from agentsh.ports.services import NO_SERVICES, Services
 from agentsh.ports.workspace import Workspace
 
 LEAVE = "outside_sandbox"
@@ -72,7 +72,7 @@ class ToolContext:
     workspace: Workspace
     call_id: str
     progress: Callable[[str], None] = field(default=lambda text: None)
-    services: Services = field(default_factory=Services)
+    services: Services = field(default=NO_SERVICES)
 
 
 class Tool(Protocol):

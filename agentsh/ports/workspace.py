@@ -1,8 +1,9 @@
 """The port to a working directory: all that tools may do to files and processes."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, NamedTuple, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,15 +15,14 @@ class Entry:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class ShellState:
+class ShellState(NamedTuple):
     """What one command leaves to the next. directory: relative to the root; None: where a new shell starts.
 
     exports: variables that are not as a new shell has them: name to value, None for one that is unset.
     """
 
     directory: str | None = None
-    exports: Mapping[str, str | None] = field(default_factory=dict)
+    exports: Mapping[str, str | None] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """The tool that runs a command."""
 
 import signal
-from dataclasses import replace
 from typing import Annotated
 
 from agentsh.base.text import clean, one_line
@@ -38,7 +37,7 @@ async def shell(
     """
     before = ctx.services.shell
     apart = ctx.services.bare or (outside_sandbox and ctx.workspace.sandbox != "none")
-    begins_with = replace(before, exports={}) if apart else before
+    begins_with = before._replace(exports={}) if apart else before
     if background:
         limit_s = min(timeout_s, MAX_JOB_S) if timeout_s and timeout_s > 0 else MAX_JOB_S
         return await _begun(ctx, command, begins_with, limit_s, outside_sandbox=outside_sandbox)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from agentsh.workspace.local import LocalWorkspace
 from agentsh.workspace.strays import kill_session
 
 ID = "20261129-k3v9qd"
+SESSION = f"test-jobs-{os.getpid()}"  # tests run in several processes; each looks for its own strays
 
 
 class Rig:
@@ -58,14 +60,14 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     log, screen, bus = await MemoryStore().create(ID, by="test"), KeepingRenderer(), Bus()
     bus.subscribe(screen)
     journal = Journal(log, SessionState(), bus, SystemClock())
-    workspace = LocalWorkspace(tmp_path / "ws", session=ID)
+    workspace = LocalWorkspace(tmp_path / "ws", session=SESSION)
     secrets = journal.secrets
     outputs = JobOutputs(tmp_path / "jobs", lambda: SecretStream(secrets), secrets.clean)
     jobs = JobKeeper(journal, workspace, outputs, InlineTexts(), SystemClock())
     yield Rig(journal, screen, jobs, workspace)
     await jobs.close()
     await log.close()
-    assert kill_session(ID) == 0
+    assert kill_session(SESSION) == 0
     assert all(job.state != "running" for job in jobs.list_jobs())
     state = journal.state
     assert decode_state(encode_state(state)).jobs == state.jobs
