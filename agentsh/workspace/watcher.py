@@ -13,6 +13,8 @@ from pathlib import Path
 
 from agentsh.workspace.environ import PROCESS_MARK
 
+LIBRARY_PATHS = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+"""Some interpreters do not start without."""
 PROGRAM = str(Path(__file__).with_name("watcher_main.py"))
 
 
@@ -32,7 +34,8 @@ class Watcher:
             with suppress(OSError):  # no more processes: the next opening of the session cleans up
                 self._process = subprocess.Popen(
                     [sys.executable, "-I", "-S", PROGRAM, f"{PROCESS_MARK}={self.value}"],
-                    stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", env={},
+                    stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
+                    env={name: os.environ[name] for name in LIBRARY_PATHS if name in os.environ},
                     start_new_session=True,  # no key and no closed terminal is meant for it
                 )  # fmt: skip
         self._tell(b"+%d\n" % group)
