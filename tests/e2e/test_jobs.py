@@ -88,7 +88,8 @@ def test_the_end_of_a_job_is_told_once(shell: Shell, serve: Serve) -> None:
 
 def test_what_ends_after_the_last_result_is_told_with_the_next_message(shell: Shell, serve: Serve) -> None:
     server = serve(shell_call("echo up; sleep 300", background=True), reply("it runs"), reply("I see"))
-    assert shell.run("new", "go", "-p", "--mode", "yolo").code == 0
+    done = shell.run("new", "go", "-p", "--mode", "yolo")
+    assert (done.code, done.err) == (0, "agentsh: 1 background job ended with the session\n")
     assert states(shell) == ["running", "killed"]
     assert shell.run("resume", "--last", "and now?", "-p").code == 0
     asked = json.loads(server.requests[-1].body)["messages"][-1]["content"]
