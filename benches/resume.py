@@ -46,9 +46,14 @@ import gc
 gc.disable()  # as `agentsh.cli.sessions` does
 import asyncio, sys, time
 from pathlib import Path
-from agentsh.app.build import Plan, Screens, resume_session
 from agentsh.app.paths import Home, Homes
+from agentsh.app.sandboxes import choose_early
 from agentsh.app.settings import choose_model, load_settings
+
+home, session = Home(Path(sys.argv[1]), True), sys.argv[2]
+settings = load_settings(Homes((home,), home), {"HOME": sys.argv[1]})
+choose_early(settings)
+from agentsh.app.build import Plan, Screens, resume_session
 from agentsh.app.stores import blob_store
 from agentsh.app.texts import BlobTexts
 from agentsh.context.budget import fit
@@ -56,9 +61,6 @@ from agentsh.context.marks import Marks
 from agentsh.models.chat_body import encode
 from agentsh.ports.model import Prompt
 from agentsh.ports.tokens import ByteEstimate
-
-home, session = Home(Path(sys.argv[1]), True), sys.argv[2]
-settings = load_settings(Homes((home,), home), {"HOME": sys.argv[1]})
 
 async def main():
     async def plan_for(state):
@@ -229,7 +231,12 @@ SMALL, LARGE = "20261129-aaaaaa", "20261129-bbbbbb"
 
 
 def prepare(place: Path, events: int, more: int) -> tuple[Home, Path]:
-    """Write both sessions, the second of `more` events, and the lines of the first to a plain file."""
+    """Write both sessions, the second of `more` events, and the lines of the first to a plain file.
+
+    From here on processes keep their bytecode, in `place`.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(place / "bytecode")
     home, plain = Home(place / "home", True), place / "plain.jsonl"
     for session, count in ((SMALL, events), (LARGE, more)):
         started = time.perf_counter()
@@ -242,8 +249,6 @@ def prepare(place: Path, events: int, more: int) -> tuple[Home, Path]:
 
 def main(rounds: int, events: int) -> None:
     with tempfile.TemporaryDirectory() as place:
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(place) / "bytecode")
         home, plain = prepare(Path(place), events, events * 10)
         report(measure(home, plain, rounds), events, plain.stat().st_size / 1e6)
 

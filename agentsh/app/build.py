@@ -1,11 +1,10 @@
 """The composition root: settings and names in, a running session out."""
 
 import asyncio
-import json
 import os
 import shutil
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,12 +21,13 @@ from agentsh.app.past import Past
 from agentsh.app.paths import Home, user_home
 from agentsh.app.rewinding import present, workspace_snapshots
 from agentsh.app.secrets import secrets_of
-from agentsh.app.services import offered, services_of
+from agentsh.app.services import services_of, wants_web
 from agentsh.app.settings import Choice, Settings
 from agentsh.app.stores import blob_store, event_store
 from agentsh.app.surroundings import Looker
 from agentsh.app.texts import BlobTexts
-from agentsh.app.wiring import TOOLS, WIRES, load
+from agentsh.app.toolset import known, offered, tool_schemas
+from agentsh.app.wiring import WIRES, load
 from agentsh.base.clock import Clock, SystemClock
 from agentsh.base.errors import AgentshError, BlobMissing, LogError, LogWriteFailed
 from agentsh.base.waiting import to_the_end
@@ -57,7 +57,6 @@ from agentsh.ports.approver import Approver
 from agentsh.ports.asker import Asker
 from agentsh.ports.model import Endpoint, Model
 from agentsh.ports.renderer import Renderer
-from agentsh.ports.tool import Tool
 from agentsh.ports.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -104,37 +103,6 @@ def make_model(choice: Choice, clock: Clock) -> Model:
     endpoint = Endpoint(choice.base_url, choice.api_key, choice.timeout_s)
     model: Model = load(WIRES[choice.wire])(endpoint)
     return RetryingModel(model, clock)
-
-
-class _Tools(Mapping[str, Tool]):
-    """Tools of the table, each loaded when it is asked for: a session that goes on need not wait for them."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
-
-    def __getitem__(self, name: str) -> Tool:
-        if name not in self._names:
-            raise KeyError(name)
-        tool: Tool = load(TOOLS[name])
-        return tool
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
-def tools(settings: Settings) -> Mapping[str, Tool]:
-    """Return the tools that models are offered, by name, in the order of the table."""
-    return _Tools(offered(settings))
-
-
-def tool_schemas(offered: Mapping[str, Tool]) -> str:
-    """Return the neutral JSON list that environment_changed records."""
-    specs = [tool.spec for tool in offered.values()]
-    schemas = [{"name": s.name, "description": s.description, "parameters": s.parameters} for s in specs]
-    return json.dumps(schemas, ensure_ascii=False, separators=(",", ":"))
 
 
 async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, cwd: Path, mode: Mode) -> Running:
@@ -310,9 +278,9 @@ def _bus(screens: Screens) -> Bus:
     return bus
 
 
-def _preapproved(in_place: bool, state: SessionState) -> bool:
-    """The demo model's calls are a script that we ship; in the user's own directory even they are asked."""
-    return (state.request or {}).get("wire") == "demo" and not in_place
+def _scripted(state: SessionState) -> bool:
+    """Tell whether calls are a script that we ship; in the user's own directory even they are asked about."""
+    return (state.request or {}).get("wire") == "demo"
 
 
 class _Assembly:
@@ -334,9 +302,9 @@ class _Assembly:
         kind, start = (None, None) if origin is None else (origin.kind, origin.start)
         in_place = kind == "in-place"
         clock, texts, screens = plan.clock, BlobTexts(blobs), plan.screens
-        self._choice, offered, own = plan.choice, tools(plan.settings), user_home(os.environ)
+        self._choice, self._web, own = plan.choice, wants_web(plan.settings), user_home(os.environ)
         secrets = secrets_of(plan.settings, os.environ, own, plan.choice.api_key)
-        self._looker = Looker(blobs, texts, root, own, lambda: tool_schemas(offered), clock, secrets.clean)
+        self._looker = Looker(blobs, texts, root, own, self._schemas, clock, secrets.clean)
         workspace = make_workspace(
             root, session=log.session, in_place=in_place, start=start, home=plan.home, settings=plan.settings
         )
@@ -348,15 +316,15 @@ class _Assembly:
             self.workspace,
             hooks,
             screens.approver,
-            preapproved=partial(_preapproved, in_place),
+            preapproved=lambda state: not in_place and _scripted(state),
             rules=rules_of(plan.settings),
             project=ProjectGrants(own, project_of(cwd)),
         )
         self.snapshots = workspace_snapshots(plan.home, log.session, root, state, blobs, kind)
-        services, jobs = services_of(
-            plan.home, log.session, plan.settings, self.journal, workspace, texts, clock, screens.asker
+        services, jobs = services_of(plan, log.session, self.journal, workspace, texts)
+        runner = ToolRunner(
+            self.journal, known(web=self._web), workspace, gate, hooks, texts, clock, self.snapshots, services
         )
-        runner = ToolRunner(self.journal, offered, workspace, gate, hooks, texts, clock, self.snapshots, services)
         model, counter = make_model(plan.choice, clock), ModelCounter()
         how = step_settings(plan.settings, plan.choice, plan.budget_tokens)
         step = self._step = ModelStep(self.journal, model, texts, counter, how, clock)
@@ -367,6 +335,7 @@ class _Assembly:
         def choose(name: str) -> Chosen:
             choice = another(plan.choice, plan.settings, os.environ, name)
             how = step_settings(plan.settings, choice, plan.budget_tokens)
+            self._choice = choice  # the next message tells of another way to edit
             return Chosen(choice.model, choice.request(), make_model(choice, clock), how)
 
         upkeep = Upkeep(self.journal, log, checkpoint_policy(plan.settings), clock)
@@ -377,6 +346,10 @@ class _Assembly:
             whole, packing(root, kind), jobs,
         )  # fmt: skip
         self.session = Session(parts)
+
+    def _schemas(self) -> str:
+        """Return the tools that the model of now is offered."""
+        return tool_schemas(offered(self._choice.editing, web=self._web))
 
     def check_budget(self, state: SessionState) -> None:
         """Refuse a budget, or a model, that has no room for what requests of the session start with.

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from agentsh.app.paths import Home, Homes
@@ -70,21 +70,16 @@ class Filter(NamedTuple):
     archived: bool = True
 
 
-class _Log(NamedTuple):
-    """A log as it lies there, in the order of lists. found: of its newest file, None where there is none."""
+_Log = tuple[int, str, Home, int, int, bool]
+"""A log as it lies there: updated_ns, id, home, size and inode of its newest file (0 where there is none), archived.
 
-    updated_ns: int
-    id: str
-    home: Home
-    found: os.stat_result | None
-    archived: bool
+In the order of lists. A bare tuple, and not an object that is kept: `ls` makes one for each of ten thousand.
+"""
 
-    def place(self) -> Place:
-        if self.found is None:
-            return Place(self.home, self.id, 0, 0, "")
-        size = self.found.st_size
-        stamp = f"{VERSION}:{size}:{self.updated_ns}:{self.found.st_ino}"
-        return Place(self.home, self.id, self.updated_ns, size, stamp, self.archived)
+
+def _place(log: _Log) -> Place:
+    updated_ns, session, home, size, inode, archived = log
+    return Place(home, session, updated_ns, size, f"{VERSION}:{size}:{updated_ns}:{inode}" if inode else "", archived)
 
 
 def places(homes: Iterable[Home], *, newest: int = 0, archived: bool = True, named: str | None = None) -> list[Place]:
@@ -93,47 +88,58 @@ def places(homes: Iterable[Home], *, newest: int = 0, archived: bool = True, nam
     newest: only so many; 0 for all. archived: those too. named: only those whose ids begin or end so. Of thousands of
     sessions no more is made than is asked for: what is left to do for each of the others is one lstat.
     """
-    logs = [log for home in homes for log in _logs(home, named) if archived or not log.archived]
+    logs = [log for home in homes for log in _logs(home, named)]
+    if not archived:
+        logs = [log for log in logs if not log[5]]
     if 0 < newest < len(logs):
         from heapq import nlargest
 
         first = nlargest(newest, logs)
-        if all(is_session_id(log.id) for log in first):
-            return [log.place() for log in first]
-    return [log.place() for log in sorted(logs, reverse=True) if is_session_id(log.id)][: newest or None]
+        if all(is_session_id(log[1]) for log in first):
+            return [_place(log) for log in first]
+    return [_place(log) for log in sorted(logs, reverse=True) if is_session_id(log[1])][: newest or None]
 
 
-def _logs(home: Home, named: str | None) -> Iterator[_Log]:
-    """Yield what is in the directory of a home's sessions, foreign names too, as long as a log could be in there."""
+def _logs(home: Home, named: str | None) -> list[_Log]:
+    """Return what is in the directory of a home's sessions, foreign names too, as long as a log could be in there."""
+    found: list[_Log] = []
     try:
         root = os.open(home.sessions, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
-        return
+        return found
+    lstat, log = os.lstat, f"/{LOG_NAME}"
     try:
         for name in os.listdir(root):
             if named is not None and not (name.startswith(named) or name.endswith(named)):
                 continue
             try:
-                found = os.lstat(f"{name}/{LOG_NAME}", dir_fd=root)  # a link is not followed by who reads it either
+                is_now = lstat(name + log, dir_fd=root)  # a link is not followed by who reads it either
             except OSError:
                 if is_session_id(name):
-                    other, archived = _without_open_segment(f"{home.sessions}/{name}")
-                    yield _Log(0 if other is None else other.st_mtime_ns, name, home, other, archived)
+                    found.append(_without_open_segment(home, name))
                 continue
-            yield _Log(found.st_mtime_ns, name, home, found, False)
+            found.append((is_now.st_mtime_ns, name, home, is_now.st_size, is_now.st_ino, False))
     except OSError:
-        return
+        pass
     finally:
         os.close(root)
+    return found
 
 
-def _without_open_segment(directory: str) -> tuple[os.stat_result | None, bool]:
-    """Return what lstat says of the newest file of a log, if there is one, and whether it is an archive."""
+def _without_open_segment(home: Home, session: str) -> _Log:
+    """Return what there is of a log without its open segment: an archive, or what closed segments are there."""
+    directory, archived = f"{home.sessions}/{session}", True
+    found: os.stat_result | None
     try:
-        return os.lstat(f"{directory}/{ARCHIVE_NAME}"), True
+        found = os.lstat(f"{directory}/{ARCHIVE_NAME}")
     except OSError:
-        files = _segments(directory)
-        return (files[-1] if files else None), False  # a change of segments was interrupted: the last closed one
+        archived = False
+        found = next(
+            reversed(_segments(directory)), None
+        )  # a change of segments was interrupted: the last closed one
+    if found is None:
+        return 0, session, home, 0, 0, False
+    return found.st_mtime_ns, session, home, found.st_size, found.st_ino, archived
 
 
 def _segments(directory: str) -> list[os.stat_result]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
+from importlib.util import find_spec
 from typing import NamedTuple
 
 from agentsh import __version__
@@ -86,6 +87,12 @@ def programs(env: Mapping[str, str]) -> Iterator[Line]:
         yield warn("git", "not found", "install git; without it workspaces of repositories are plain copies")
     else:
         yield ok("git", _said(git, "--version") or git)
+    if (rg := shutil.which("rg", path=path)) is None:
+        yield ok("ripgrep", "not found: searches of large projects take longer, and find the same")
+    else:
+        yield ok("ripgrep", _said(rg, "--version") or rg)
+    if find_spec("pypdf") is None:
+        yield ok("pypdf", "not installed: PDFs cannot be read; `pip install 'agentsh[pdf]'` brings it")
 
 
 _SANDBOX_HELP = {

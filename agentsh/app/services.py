@@ -3,44 +3,34 @@
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from agentsh.app.paths import Home
-from agentsh.app.wiring import TOOLS
-from agentsh.base.clock import Clock
+from agentsh.app.toolset import WEB
 from agentsh.engine.jobs import JobKeeper
 from agentsh.engine.journal import Journal
 from agentsh.engine.rules import parse_rules
 from agentsh.engine.secret_stream import SecretStream
-from agentsh.ports.asker import Asker
 from agentsh.ports.services import Page, Services
 from agentsh.ports.texts import Texts
 from agentsh.ports.workspace import Workspace
 
 if TYPE_CHECKING:
+    from agentsh.app.build import Plan
     from agentsh.app.settings import Settings
 
-WEB = "web_fetch"
 JOBS = "jobs"
 """Of a session's directory: what its background jobs printed, one file each."""
 
 
 def services_of(
-    home: Home,
-    session: str,
-    settings: "Settings",
-    journal: Journal,
-    workspace: Workspace,
-    texts: Texts,
-    clock: Clock,
-    asker: Asker | None,
+    plan: "Plan", session: str, journal: Journal, workspace: Workspace, texts: Texts
 ) -> tuple[Services, JobKeeper]:
     """Return what tools get, and the keeper of the jobs, which is to be closed with the session."""
     from agentsh.workspace.job_output import JobOutputs
 
     secrets = journal.secrets
-    outputs = JobOutputs(home.sessions / session / JOBS, lambda: SecretStream(secrets), secrets.clean)
-    jobs = JobKeeper(journal, workspace, outputs, texts, clock)
-    fetch = fetcher(settings) if wants_web(settings) else None
-    return Services(jobs=jobs, asker=asker, fetch=fetch), jobs
+    outputs = JobOutputs(plan.home.sessions / session / JOBS, lambda: SecretStream(secrets), secrets.clean)
+    jobs = JobKeeper(journal, workspace, outputs, texts, plan.clock)
+    fetch = fetcher(plan.settings) if wants_web(plan.settings) else None
+    return Services(jobs=jobs, asker=plan.screens.asker, fetch=fetch), jobs
 
 
 def wants_web(settings: "Settings") -> bool:
@@ -57,8 +47,3 @@ def fetcher(settings: "Settings") -> Callable[[str], Awaitable[Page]]:
         return await Fetcher(frozenset(host.lower() for host in settings.tools.web_private))(url)
 
     return fetch
-
-
-def offered(settings: "Settings") -> tuple[str, ...]:
-    """Return the names of the tools that models are offered, in the order of the table."""
-    return tuple(name for name in TOOLS if name != WEB or wants_web(settings))

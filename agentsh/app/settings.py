@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from agentsh.app.paths import Homes, user_home
+from agentsh.app.toolset import Editing, preferred
 from agentsh.app.wiring import BUCKETS, WIRES
 from agentsh.base.errors import UsageProblem
 from agentsh.context.marks import HIGH_WATER, LOW_WATER
@@ -96,7 +97,8 @@ class Profile(_Section):
     """A way to reach a model. model: what the provider calls it, where that is not the profile's name.
 
     wire: a name in the table of wires. api_key_env: the variable that holds the key. context_window: tokens.
-    reserve_tokens: kept free for the reply. options: members of the request.
+    reserve_tokens: kept free for the reply. options: members of the request. edit: the tool for edits that it is
+    offered; None for what suits the model.
     """
 
     wire: Annotated[str, AfterValidator(_wire)] = "chat"
@@ -108,6 +110,7 @@ class Profile(_Section):
     timeout_s: float = Field(default=120.0, gt=0)
     options: Annotated[dict[str, Any], AfterValidator(_json)] = {}
     price: PriceSettings | None = None
+    edit: Editing | None = None
 
 
 class SessionSettings(_Section):
@@ -303,7 +306,7 @@ def _merge(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
 class Choice:
     """A model that was chosen: what the log records of it, and how to reach it.
 
-    listed: its window, as the server that was just found says.
+    listed: its window, as the server that was just found says. editing: the tool for edits that it is offered.
     """
 
     model: str
@@ -317,6 +320,7 @@ class Choice:
     price: PriceSettings | None
     reserve_tokens: int | None = None
     listed: Window | None = None
+    editing: Editing = "apply_patch"
 
     @property
     def host(self) -> str | None:
@@ -377,6 +381,7 @@ def choose_model(settings: Settings, env: Mapping[str, str], name: str | None) -
         context_window=profile.context_window,
         reserve_tokens=profile.reserve_tokens,
         price=profile.price,
+        editing=profile.edit or preferred(profile.wire, profile.model or name),
     )
 
 

@@ -6,8 +6,10 @@ from typing import Any
 TOOLS = {
     "read": "agentsh.tools.read:TOOL",
     "list": "agentsh.tools.list:TOOL",
+    "glob": "agentsh.tools.glob:TOOL",
     "grep": "agentsh.tools.grep:TOOL",
     "write": "agentsh.tools.write:TOOL",
+    "apply_patch": "agentsh.tools.apply_patch:TOOL",
     "edit": "agentsh.tools.edit:TOOL",
     "shell": "agentsh.tools.shell:TOOL",
     "job": "agentsh.tools.job:TOOL",
@@ -15,7 +17,7 @@ TOOLS = {
     "ask_user": "agentsh.tools.ask_user:TOOL",
     "web_fetch": "agentsh.tools.web_fetch:TOOL",
 }
-"""What a model is offered, in the order in which it is told; app/services.py says which are off by the settings."""
+"""What there is, in the order in which a model is told; app/toolset.py knows what it is offered."""
 
 WIRES = {
     "chat": "agentsh.models.openai_chat:OpenAIChat",

@@ -1,7 +1,6 @@
 """What a call of a tool does, in parts that rules can be held against."""
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -12,8 +11,6 @@ from agentsh.ports.workspace import Workspace
 
 if TYPE_CHECKING:
     from agentsh.engine.shell.judge import Judgement
-
-_PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+?)\s*$", re.MULTILINE)
 
 
 def what_it_does(tool: Tool, arguments: Mapping[str, Any], workspace: Workspace, directory: str = ".") -> "Judgement":
@@ -38,8 +35,9 @@ def what_it_does(tool: Tool, arguments: Mapping[str, Any], workspace: Workspace,
         problem = "it reaches out of the workspace"
     elif "write" in spec.effects:
         problem = "it changes files"
-    paths = {path: None for given in _paths(arguments) for path in _spellings(given, workspace)}
-    about = next(iter(paths), "") or one_line(str(arguments.get(spec.subject or "", "")), 200)
+    named = paths_of(tool, arguments)
+    paths = {path: None for given in named for path in _spellings(given, workspace)}
+    about = one_line(", ".join(named) or str(arguments.get(spec.subject or "", "")), 200)
     return Judgement((Part(spec.name, f"{spec.name} {about}".strip(), (), tuple(paths), problem),))
 
 
@@ -51,14 +49,13 @@ def _host(url: str) -> str:
         return ""
 
 
-def _paths(arguments: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in arguments.items():
-        if name == "path" and isinstance(value, str):
-            yield value
-        elif name == "paths" and isinstance(value, (list, tuple)):
-            yield from (each for each in value if isinstance(each, str))
-        elif name == "patch" and isinstance(value, str):
-            yield from _PATCHED.findall(value)
+def paths_of(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
+    """Return the paths that a call names, as it spells them."""
+    if tool.spec.paths is not None:
+        return list(tool.spec.paths(arguments))
+    several = arguments.get("paths")
+    found = [arguments.get("path"), *(several if isinstance(several, list | tuple) else ())]
+    return [value for value in found if isinstance(value, str)]
 
 
 def _spellings(path: str, workspace: Workspace) -> list[str]:

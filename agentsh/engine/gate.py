@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentsh.base.text import one_line
 from agentsh.context.state import SessionState
-from agentsh.engine.calls import what_it_does
+from agentsh.engine.calls import paths_of, what_it_does
 from agentsh.engine.journal import Journal
 from agentsh.engine.policy import Decision, Request, decide
 from agentsh.engine.preview import preview
@@ -187,8 +187,10 @@ class Gate:
 
 
 def subject(tool: Tool, arguments: Mapping[str, Any]) -> str:
-    """Return what a call is about, on one line: the argument that the tool names, else all of them."""
-    value = arguments.get(tool.spec.subject) if tool.spec.subject else None
+    """Return what a call is about, on one line: its files, the argument that the tool names, else all of them."""
+    value: Any = arguments.get(tool.spec.subject) if tool.spec.subject else None
+    if tool.spec.paths is not None:
+        value = ", ".join(paths_of(tool, arguments)) or value
     text = value if isinstance(value, str) else json.dumps(dict(arguments), ensure_ascii=False, default=str)
     return one_line(text, 200)
 

@@ -1,13 +1,13 @@
 """What the user sees before saying yes: of an edit the diff that it would make, of all else every argument whole."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from agentsh.base.errors import ToolFailed
+from agentsh.base.errors import PathRefused, ToolFailed
 from agentsh.engine.edits import diff
 from agentsh.ports.tool import Tool, ToolContext
-from agentsh.ports.workspace import Entry, ProcessResult, ShellState, Workspace
+from agentsh.ports.workspace import Change, Entry, ProcessResult, ShellState, Wanted, Workspace
 
 
 class DryWorkspace:
@@ -17,7 +17,7 @@ class DryWorkspace:
 
     def __init__(self, real: Workspace) -> None:
         self._real = real
-        self._written: dict[str, bytes] = {}
+        self._written: dict[str, bytes | None] = {}
 
     @property
     def root(self) -> str:
@@ -30,16 +30,26 @@ class DryWorkspace:
 
     def read_bytes(self, path: str, *, max_bytes: int) -> bytes:
         """Return what was written here, else what is there."""
-        written = self._written.get(self.relative(path))
-        return self._real.read_bytes(path, max_bytes=max_bytes) if written is None else written
+        name = self.relative(path)
+        if name not in self._written:
+            return self._real.read_bytes(path, max_bytes=max_bytes)
+        written = self._written[name]
+        if written is None:
+            raise PathRefused(f"{name}: there is no such file or directory")
+        return written
 
     def write_bytes(self, path: str, data: bytes) -> None:
         """Keep it in memory."""
         self._written[self.relative(path)] = data
 
+    def change(self, changes: Sequence[Change]) -> None:
+        """Keep them in memory."""
+        self._written |= {self.relative(each.path): each.data for each in changes}
+
     def exists(self, path: str) -> bool:
         """Tell whether it is there, or was written here."""
-        return self.relative(path) in self._written or self._real.exists(path)
+        name = self.relative(path)
+        return self._written[name] is not None if name in self._written else self._real.exists(path)
 
     def entries(self, path: str) -> list[Entry]:
         """Return what is really there."""
@@ -48,6 +58,10 @@ class DryWorkspace:
     def walk(self, path: str = ".") -> Iterator[Entry]:
         """Yield what is really there."""
         return self._real.walk(path)
+
+    async def mentions(self, wanted: Wanted, path: str, *, limit_s: float) -> tuple[str, ...] | None:
+        """Return that it is not known: what was written here is nowhere else."""
+        return None
 
     def real(self, path: str) -> str | None:
         """Return `path` with links followed."""

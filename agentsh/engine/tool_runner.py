@@ -315,6 +315,8 @@ def _result(call: ToolCall, outcome: ToolOutcome, duration_ms: int) -> ToolResul
         optional["output"] = outcome.output.decode("utf-8", "replace")
     elif for_model != outcome.for_model:
         optional["output"] = outcome.for_model
+    if outcome.images:
+        optional["images"] = outcome.images
     return ToolResult(
         call=call.call,
         status=outcome.status,

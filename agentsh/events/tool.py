@@ -3,6 +3,7 @@
 from typing import Literal
 
 from agentsh.events.base import Fact, JsonValue, Text
+from agentsh.events.turn import Attachment
 
 Effect = Literal["read", "write", "exec", "net"]
 CHANGING: frozenset[Effect] = frozenset({"write", "exec"})
@@ -77,7 +78,7 @@ class ToolResult(Fact):
     """The one result of a call; cause: the tool_started, or the tool_call where it never started.
 
     for_model: what the model is told. for_user: what the screen shows. output: the whole, where that is more.
-    jobs: whose end it tells.
+    images: what the model is shown with it, where it takes images. jobs: whose end it tells.
     """
 
     type: Literal["tool_result"] = "tool_result"
@@ -89,6 +90,7 @@ class ToolResult(Fact):
     duration_ms: int
     output: Text | None = None
     jobs: tuple[str, ...] = ()
+    images: tuple[Attachment, ...] = ()
 
 
 class PartialOutput(Fact):

@@ -10,11 +10,16 @@ TurnEnd = Literal["done", "interrupted", "max_steps", "max_cost", "error", "cras
 
 
 class Attachment(Value):
-    """Something sent along with a message. content: text or a blob ref."""
+    """A file or an image that goes along with a message or a result. content: its text; of an image its base64.
+
+    width, height: of an image, in pixels; None where it is none, and for images of logs that did not say.
+    """
 
     name: str
     media_type: str
     content: Text
+    width: int | None = None
+    height: int | None = None
 
 
 class UserMessage(Fact):

@@ -108,7 +108,7 @@ class Appender:
             self._write(data)
             last = self._last_seq = records[-1].seq
             if self._keep:
-                self._unsynced.extend(zip(range(records[0].seq, last + 1), raw, strict=True))
+                self._unsynced.extend([(record.seq, record.raw) for record in records])
         if self._durability == "always":
             self._sync.now(last)
         elif self._keep and awaited:

@@ -261,9 +261,7 @@ def _command(found: re.Match[str]) -> Plan:
 
 
 def _tests(found: re.Match[str]) -> Plan:
-    looked = yield from do(
-        f"{SCRIPTED} I look for tests.", ("list", {"path": "."}), ("list", {"path": ".", "glob": "**/*test*"})
-    )
+    looked = yield from do(f"{SCRIPTED} I look for tests.", ("list", {"path": "."}), ("glob", {"pattern": "*test*"}))
     runners = {"package.json": "npm test", "Cargo.toml": "cargo test", "go.mod": "go test ./..."}
     command = next((c for file, c in runners.items() if file in looked[0]), "python3 -m unittest -q")
     ran = yield from do(f"I run `{command}`.", ("shell", {"command": command, "timeout_s": 120}))
@@ -282,9 +280,7 @@ def _search(found: re.Match[str]) -> Plan:
 
 
 def _list(found: re.Match[str]) -> Plan:
-    seen = yield from do(
-        f"{SCRIPTED} I list the files.", ("list", {"path": "."}), ("list", {"path": ".", "glob": "**"})
-    )
+    seen = yield from do(f"{SCRIPTED} I list the files.", ("list", {"path": "."}), ("glob", {"pattern": "**"}))
     return f"At the top:\n{_excerpt(seen[0])}\nEvery file:\n{_excerpt(seen[1])}\n{SCRIPTED}"
 
 

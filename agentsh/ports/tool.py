@@ -1,11 +1,12 @@
 """The port to a tool."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from agentsh.events.base import Fact
 from agentsh.events.tool import Effect
+from agentsh.events.turn import Attachment
 from agentsh.ports.services import NO_SERVICES, Services
 from agentsh.ports.workspace import Workspace
 
@@ -19,6 +20,7 @@ class ToolSpec:
 
     subject: names the argument that says in one line what a call is about, for the screen and for approvals.
     tryable: it changes nothing but through the workspace it is given, so that it can be tried on one in memory.
+    paths: reads from the arguments of a call which files it is about; None where `path` and `paths` say it.
     """
 
     name: str
@@ -27,6 +29,7 @@ class ToolSpec:
     effects: frozenset[Effect]
     subject: str | None = None
     tryable: bool = False
+    paths: Callable[[Mapping[str, Any]], Sequence[str]] | None = None
 
     @property
     def read_only(self) -> bool:
@@ -48,8 +51,9 @@ class ToolOutcome:
     """What a call came to.
 
     for_model: all that the model is told. for_user: what the screen shows: first line the summary, then detail.
-    output: the whole output, where for_model holds only a part of it. facts: what it changed in the session, to be
-    recorded with its result. jobs: background jobs whose end for_model tells.
+    output: the whole output, where for_model holds only a part of it. images: shown to a model that takes images,
+    and named to others; each made by `workspace.images.image_attachment`. facts: what it changed in the session, to
+    be recorded with its result. jobs: background jobs whose end for_model tells.
     """
 
     for_model: str
@@ -58,6 +62,7 @@ class ToolOutcome:
     exit: int | None = None
     edits: tuple[Edit, ...] = ()
     output: bytes | None = None
+    images: tuple[Attachment, ...] = ()
     facts: tuple[Fact, ...] = ()
     jobs: tuple[str, ...] = ()
 

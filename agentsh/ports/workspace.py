@@ -1,6 +1,6 @@
 """The port to a working directory: all that tools may do to files and processes."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
@@ -23,6 +23,24 @@ class ShellState(NamedTuple):
 
     directory: str | None = None
     exports: Mapping[str, str | None] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of one file. data: its new bytes; None: it goes. mode_of: whose permissions a new file takes."""
+
+    path: str
+    data: bytes | None
+    mode_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a search is for. literal: the pattern is a text in ASCII, no regular expression."""
+
+    pattern: str
+    ignore_case: bool = False
+    literal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +112,17 @@ class Workspace(Protocol):
         """
         ...
 
+    def change(self, changes: Sequence[Change]) -> None:
+        """Change several files, each named once: all of them, or none where one cannot be changed.
+
+        A crash in the middle may leave some changed and others not; each file is whole, old or new.
+
+        Raises:
+            PathRefused: outside, not a plain file, a link that is to go, or nothing where something is to go.
+            ToolFailed: the disk refused.
+        """
+        ...
+
     def exists(self, path: str) -> bool:
         """Tell whether something of that name is inside."""
         ...
@@ -108,6 +137,14 @@ class Workspace(Protocol):
 
     def walk(self, path: str = ".") -> Iterator[Entry]:
         """Yield the files below `path`, sorted, without following links; `.git` and ignored files are left out."""
+        ...
+
+    async def mentions(self, wanted: Wanted, path: str, *, limit_s: float) -> tuple[str, ...] | None:
+        """Return which of the files that `walk` yields below a directory may hold a match, sorted; None: not known.
+
+        What is returned may be anything by now: read it as any other file. A pattern that means the same in Rust's
+        regular expressions, with lines told apart. Cancellation ends the search.
+        """
         ...
 
     def real(self, path: str) -> str | None:

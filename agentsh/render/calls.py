@@ -1,6 +1,7 @@
 """Tool calls on the screen: what is running, and the lines that a result and its edits leave."""
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -19,10 +20,11 @@ DETAIL_ROWS = 8
 DIFF_ROWS = 40
 PROGRESS_CHARS = 4_000
 
-SUBJECTS = ("command", "pattern", "query", "question", "url", "path", "name", "id")
+SUBJECTS = ("command", "pattern", "query", "question", "url", "path", "name", "id", "patch")
 """Arguments that say by themselves what a call is about; the first that is there. A test holds them against what our
 tools say of themselves, which no fact tells. Of any other tool the first short argument is shown, with its name."""
 MAX_OTHER_CHARS = 80
+_PATCHED = re.compile(r"^\s*\*\*\* (?:(?:Add|Update|Delete) File|Move to): *(.+?)\s*$", re.MULTILINE)
 
 _STATUS: dict[str, tuple[str, Style]] = {
     "ok": ("", theme.GOOD),
@@ -147,7 +149,8 @@ def subject_of(arguments: str) -> str:
     texts = {name: value for name, value in values.items() if isinstance(value, str) and value.strip()}
     for name in SUBJECTS:
         if name in texts:
-            return one_line(texts[name], 200)
+            files = _PATCHED.findall(texts[name]) if name == "patch" else ()
+            return one_line(", ".join(dict.fromkeys(files)) or texts[name], 200)
     short = (f"{n}: {v}" for n, v in texts.items() if "\n" not in v and len(n) + len(v) <= MAX_OTHER_CHARS)
     return one_line(next(short, ""), 200)
 

@@ -5,7 +5,6 @@ from typing import Annotated
 from agentsh.base.errors import ToolFailed
 from agentsh.base.text import one_line, plural
 from agentsh.ports.tool import Edit, ToolContext, ToolOutcome
-from agentsh.tools.replacing import changed_lines, replace
 from agentsh.tools.schema import Field, tool
 from agentsh.tools.textfile import MAX_FILE_BYTES, decode, kind_of_binary, load
 
@@ -18,7 +17,12 @@ def edit(
     new: Annotated[str, Field(description="text to put there")],
     replace_all: Annotated[bool, Field(description="every occurrence, not just one")] = False,
 ) -> ToolOutcome:
-    """Replace text in a file. old must occur exactly once, unless replace_all. Files of at most 10 MB."""
+    """Replace text in a file. old must occur exactly once, unless replace_all. Files of at most 10 MB.
+
+    Whole lines that are there once, but for white space, are taken too.
+    """
+    from agentsh.tools.replacing import changed_lines, replace
+
     name = ctx.workspace.relative(path)
     before = load(ctx.workspace, path)
     file = decode(before)
@@ -36,8 +40,9 @@ def edit(
     ctx.workspace.write_bytes(path, after)
     added, removed = changed_lines(file.text, replaced.text)
     where = f"line {replaced.lines[0]}" if len(replaced.lines) == 1 else f"from line {replaced.lines[0]}"
+    alike = "" if replaced.likeness == "exact" else f"; alike {replaced.likeness}, and indented as the file is"
     return ToolOutcome(
-        f"edited {name} ({plural(len(replaced.lines), 'place')}, {where})",
+        f"edited {name} ({plural(len(replaced.lines), 'place')}, {where}{alike})",
         f"edit {one_line(name, 100)} +{added} -{removed}",
         edits=(Edit(name, before, after),),
     )

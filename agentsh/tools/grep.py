@@ -1,17 +1,18 @@
 """The tool that searches files."""
 
-import asyncio
-import threading
-from typing import Annotated
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 from agentsh.base.errors import PathRefused
 from agentsh.base.text import clean, one_line, plural
 from agentsh.ports.tool import ToolContext, ToolOutcome
 from agentsh.ports.workspace import Workspace
-from agentsh.tools.globs import matcher
 from agentsh.tools.schema import Field, tool
-from agentsh.tools.searching import LINE_S, Deadline, Searcher
 from agentsh.tools.textfile import MAX_SHOWN_BYTES, decode
+
+if TYPE_CHECKING:
+    from agentsh.tools.searching import Deadline, Searcher
 
 MAX_MATCHES = 200
 MAX_FILE_BYTES = 4 * 1024 * 1024
@@ -31,15 +32,18 @@ async def grep(
 
     At most 200 lines, 10 s; files of 4 MB, lines of 4,000 characters.
     """
-    stop = threading.Event()
-    search = _Search(ctx.workspace, Searcher(pattern, ignore_case=ignore_case), Deadline(LIMIT_S, stop))
-    work = asyncio.ensure_future(asyncio.to_thread(search.run, path or ".", glob))
-    try:
-        await asyncio.shield(work)
-    except asyncio.CancelledError:
-        stop.set()  # the thread ends within a second, by itself; it only reads
-        work.add_done_callback(lambda done: done.cancelled() or done.exception())
-        raise
+    from agentsh.tools.searching import Searcher, portable, stoppable
+
+    searcher, began_s = Searcher(pattern, ignore_case=ignore_case), time.monotonic()
+    wanted = portable(pattern, ignore_case=ignore_case)
+    found = await ctx.workspace.mentions(wanted, path or ".", limit_s=LIMIT_S / 2) if wanted is not None else None
+
+    def work(deadline: "Deadline") -> _Search:
+        search = _Search(ctx.workspace, searcher, deadline)
+        search.run(path or ".", glob, found)
+        return search
+
+    search = await stoppable(LIMIT_S - (time.monotonic() - began_s), work)
     return search.outcome(pattern)
 
 
@@ -49,32 +53,43 @@ TOOL = grep
 class _Search:
     """One search. stopped: why it ended before everything was looked at, or None."""
 
-    def __init__(self, workspace: Workspace, searcher: Searcher, deadline: Deadline) -> None:
+    def __init__(self, workspace: Workspace, searcher: "Searcher", deadline: "Deadline") -> None:
         self.stopped: str | None = None
         self._workspace = workspace
         self._searcher = searcher
         self._deadline = deadline
         self._lines: list[str] = []
         self._files = 0
-        self._looked_at = 0
+        self._fitting: int | None = None
         self._left_out = 0
         self._room = MAX_SHOWN_BYTES
 
-    def run(self, path: str, glob: str | None) -> None:
-        """Look through the files."""
+    def run(self, path: str, glob: str | None, found: Sequence[str] | None) -> None:
+        """Look through the files. found: those to look through, where that is known."""
+        from agentsh.tools.globs import matcher
+        from agentsh.tools.searching import LINE_S
+
         name = self._workspace.relative(path)
         prefix = "" if name == "." else name + "/"
         fits = matcher(glob) if glob else None
         try:
-            for entry in self._workspace.walk(name):
+            for file in found if found is not None else self._files_below(name):
                 self._deadline.check()
-                if entry.kind != "file" or (fits and not fits(entry.path.removeprefix(prefix))):
+                if fits and not fits(file.removeprefix(prefix)):
                     continue
-                self._file(entry.path)
+                self._file(file)
                 if self.stopped:
-                    return
+                    break
+            if fits and not self._lines:
+                self._fitting = sum(fits(file.removeprefix(prefix)) for file in self._files_below(name))
         except TimeoutError:
             self.stopped = f"the time limit of {LIMIT_S:g} s, {LINE_S:g} s for one line"
+
+    def _files_below(self, name: str) -> Iterator[str]:
+        for entry in self._workspace.walk(name):
+            self._deadline.check()
+            if entry.kind == "file":
+                yield entry.path
 
     def _file(self, path: str) -> None:
         try:
@@ -82,7 +97,6 @@ class _Search:
         except PathRefused:
             self._left_out += 1
             return
-        self._looked_at += 1
         if not self._searcher.may_match(data):
             return
         file = decode(data)
@@ -110,7 +124,8 @@ class _Search:
         """Return what was found, and whether that is all."""
         found = f"{len(self._lines)} {'match' if len(self._lines) == 1 else 'matches'}"
         summary = f"grep {one_line(pattern, 80)} · {found} in {plural(self._files, 'file')}"
-        text = list(self._lines) or [f"[no match in {plural(self._looked_at, 'file')}]"]
+        where = "" if self._fitting is None else f" in the {plural(self._fitting, 'file')} that the glob fits"
+        text = list(self._lines) or [f"[no match{where}]"]
         if self.stopped:
             summary += ", stopped early"
             text.append(f"[stopped at {self.stopped}: there may be more; narrow it with path or glob]")

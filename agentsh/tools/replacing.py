@@ -2,30 +2,41 @@
 
 import difflib
 from bisect import bisect_left
-from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from agentsh.base.errors import ToolFailed
+from agentsh.tools.lines import Finder, Likeness, shift
+from agentsh.tools.nearest import nearest
 
 MAX_LISTED = 20
-MAX_NEAR_LINES = 30
-MAX_NEAR_CHARS = 200
 _MAX_COMPARED = 5_000
-_SIMILAR = 0.6
+
+
+class Span(NamedTuple):
+    """A part of the text, and what comes in its place."""
+
+    start: int
+    end: int
+    new: str
 
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """The new text. lines: the number of the line in which each occurrence began."""
+    """The new text. lines: the number of the line in which each occurrence began. likeness: how `old` was found."""
 
     text: str
     lines: tuple[int, ...]
+    likeness: Likeness = "exact"
 
 
 def replace(text: str, old: str, new: str, *, newline: str, everywhere: bool) -> Replaced:
     """Replace `old`, which must be there once, or at least once if `everywhere`.
 
     Line ends are compared without regard to CR; what is put in gets the line ends of the place, else `newline`.
+    Where it is not there, whole lines that differ in white space only are taken, if they are there once: lines that
+    `new` leaves as they are in `old` stay as they are in the text, the others get its indentation.
 
     Raises:
         ToolFailed: not there (the nearest block is shown), or more than once (the lines are listed).
@@ -34,10 +45,11 @@ def replace(text: str, old: str, new: str, *, newline: str, everywhere: bool) ->
     if not old:
         raise ToolFailed("old is empty; to create or replace a whole file use the write tool")
     flat, carriages = _without_cr(text)
-    found = _occurrences(flat, old, overlapping=not everywhere)
+    likeness: Likeness = "exact"
+    found = [Span(start, start + len(old), new) for start in _occurrences(flat, old, overlapping=not everywhere)]
     if not found:
-        raise ToolFailed(f"old was not found. {_near(flat, old)}")
-    lines = tuple(flat.count("\n", 0, start) + 1 for start in found)
+        found, likeness = _alike(flat, old, new.replace("\r\n", "\n"))
+    lines = tuple(flat.count("\n", 0, span.start) + 1 for span in found)
     if len(found) > 1 and not everywhere:
         listed = ", ".join(map(str, lines[:MAX_LISTED])) + (", …" if len(lines) > MAX_LISTED else "")
         raise ToolFailed(
@@ -46,11 +58,50 @@ def replace(text: str, old: str, new: str, *, newline: str, everywhere: bool) ->
         )
     parts: list[str] = []
     end = 0
-    for start in found:
-        first, last = (at + bisect_left(carriages, at) for at in (start, start + len(old)))
-        parts += [text[end:first], _with_line_ends(new, text[first:last], newline, bool(carriages))]
+    for span in found:
+        first, last = (at + bisect_left(carriages, at) for at in (span.start, span.end))
+        parts += [text[end:first], _with_line_ends(span.new, text[first:last], newline, bool(carriages))]
         end = last
-    return Replaced("".join([*parts, text[end:]]), lines)
+    return Replaced("".join([*parts, text[end:]]), lines, likeness)
+
+
+def _alike(flat: str, old: str, new: str) -> tuple[list[Span], Likeness]:
+    """Return the one place where whole lines are like `old` but for white space, and what to put there.
+
+    Raises:
+        ToolFailed: there is none, or more than one.
+    """
+    texts = flat.split("\n")
+    wanted = old.removesuffix("\n").split("\n")
+    found = Finder(texts).find(wanted, most="but for indentation") if old.strip() else None
+    there = texts[found.at : found.at + len(wanted)] if found else []
+    indent = shift(wanted, there) if found else None
+    if found is None or indent is None:
+        raise ToolFailed(f"old was not found. {nearest(texts, old.strip(chr(10)).split(chr(10)))}")
+    if found.others:
+        raise ToolFailed(
+            f"old was not found as it is, and {found.likeness} it is there {found.others + 1} times, first in line "
+            f"{found.at + 1}; give its white space exactly, or more text around it. {nearest(texts, wanted)}"
+        )
+    start = sum(len(text) + 1 for text in texts[: found.at])
+    end = start + sum(len(text) + 1 for text in there) - 1
+    ended = new.endswith("\n")
+    put = "\n".join(_merged(there, wanted, new.removesuffix("\n").split("\n"), indent)) if new else ""
+    if old.endswith("\n") and end == len(flat):
+        ended = False  # the file has no line end there, and gets none
+    elif old.endswith("\n"):
+        end += 1
+    return [Span(start, end, put + "\n" if ended else put)], found.likeness
+
+
+def _merged(there: list[str], old: list[str], new: list[str], indent: Callable[[str], str]) -> list[str]:
+    """Return the new lines: those of `old` as they are there, the others with the indentation of what is there."""
+    if len(old) + len(new) > _MAX_COMPARED:
+        return [indent(line) for line in new]
+    merged: list[str] = []
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        merged += there[i1:i2] if tag == "equal" else [indent(line) for line in new[j1:j2]]
+    return merged
 
 
 def changed_lines(before: str, after: str) -> tuple[int, int]:
@@ -96,59 +147,3 @@ def _with_line_ends(new: str, replaced: str, newline: str, any_cr: bool) -> str:
     if lf and crlf in (0, lf):
         newline = "\r\n" if crlf else "\n"
     return new.replace("\r\n", "\n").replace("\n", newline)
-
-
-def _near(text: str, old: str) -> str:
-    """Say which part of the text is most like `old`, with its white space made visible."""
-    lines = text.split("\n")
-    wanted = old.strip("\n").split("\n")
-    start = _nearest(lines, wanted)
-    if start is None:
-        return "Nothing in the file is like it; read the file again."
-    block = lines[start : start + len(wanted)]
-    what = f"line {start + 1}" if len(block) == 1 else f"lines {start + 1}-{start + len(block)}"
-    if block == wanted:
-        why = "They differ only in the line ends before or after."
-    elif [_words(line) for line in block] == [_words(line) for line in wanted]:
-        why = "They differ only in white space."
-    else:
-        why = "Copy the text exactly."
-    shown = "\n".join(_visible(line) for line in block[:MAX_NEAR_LINES])
-    if len(block) > MAX_NEAR_LINES:
-        shown += f"\n[… {len(block) - MAX_NEAR_LINES} more lines]"
-    return f"Nearest: {what} (· is a space at the start or end of a line, → a tab). {why}\n{shown}"
-
-
-def _nearest(lines: list[str], wanted: list[str]) -> int | None:
-    """Return the index of the line where `wanted` most likely was meant to begin: most lines alike but for spaces."""
-    index: dict[str, list[int]] = {}
-    for number, line in enumerate(lines):
-        index.setdefault(_words(line), []).append(number)
-    votes: Counter[int] = Counter()
-    for offset, line in enumerate(wanted[:MAX_NEAR_LINES]):
-        words = _words(line)
-        if words:
-            votes.update(number - offset for number in index.get(words, ())[:_MAX_COMPARED] if number >= offset)
-    if votes:
-        return votes.most_common(1)[0][0]
-    offset, longest = max(enumerate(wanted), key=lambda pair: len(pair[1].strip()))
-    unique = [words for words in index if words][:_MAX_COMPARED]
-    target = _words(longest)[:MAX_NEAR_CHARS]
-    close = difflib.get_close_matches(target, [w[:MAX_NEAR_CHARS] for w in unique], 1, _SIMILAR)
-    if not close:
-        return None
-    whole = next(words for words in unique if words[:MAX_NEAR_CHARS] == close[0])
-    return max(index[whole][0] - offset, 0)
-
-
-def _words(line: str) -> str:
-    return " ".join(line.split())
-
-
-def _visible(line: str) -> str:
-    body = line.strip(" \t")
-    start = line[: len(line) - len(line.lstrip(" \t"))] if body else line
-    end = line[len(start) + len(body) :]
-    marked = start.replace(" ", "·") + body + end.replace(" ", "·")
-    marked = marked.replace("\t", "→")
-    return marked if len(marked) <= MAX_NEAR_CHARS else marked[:MAX_NEAR_CHARS] + "…"

@@ -4,7 +4,7 @@ import asyncio
 import difflib
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -109,7 +109,12 @@ class SchemaTool:
 
 
 def tool(
-    name: str, *, effects: Collection[Effect], subject: str | None = None, tryable: bool = False
+    name: str,
+    *,
+    effects: Collection[Effect],
+    subject: str | None = None,
+    tryable: bool = False,
+    paths: Callable[[Mapping[str, Any]], Sequence[str]] | None = None,
 ) -> Callable[[Function], SchemaTool]:
     """Make a tool of `(ctx: ToolContext, name: Annotated[type, Field(description=…)] = default, …) -> ToolOutcome`.
 
@@ -130,7 +135,7 @@ def tool(
         model = create_model(f"{name}_arguments", __base__=_Arguments, **definitions)
         parameters = _compact(model.model_json_schema())
         return SchemaTool(
-            ToolSpec(name, description, parameters, frozenset(effects), subject, tryable), model, function
+            ToolSpec(name, description, parameters, frozenset(effects), subject, tryable, paths), model, function
         )
 
     return make

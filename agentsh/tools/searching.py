@@ -1,12 +1,16 @@
 """Regular expressions from a model, matched so that none can hang or fill the memory."""
 
+import asyncio
 import re
 import threading
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from agentsh.base.errors import ToolFailed
+from agentsh.ports.workspace import Wanted
+
+_T = TypeVar("_T")
 
 MAX_PATTERN_CHARS = 1_000
 MAX_WEIGHT = 100_000
@@ -21,6 +25,29 @@ _PREFILTER_S = 0.25
 # With these a pattern can match a line by itself but not the same line inside a text, so that no file may be skipped.
 _BOUND_TO_LINES = re.compile(r"\(\?<?!|\(\?>|[+*?}]\+|\\[AZzG]|\(\?[a-zA-Z]|\(\?\(")
 _SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}]")
+
+
+_PORTABLE = re.compile(
+    r"""(?:
+        [^\\^$.|?*+()\[\]{}]                                   # a character
+      | \\(?: [bdwstDWS] | [^\w\s] )                            # a class, a word boundary, or punctuation
+      | [.^$|)] | \((?!\?) | \(\?:                             # groups without names, flags and looking around
+      | \[ \^? (?: [^\\\[\]&~^|-] | (?<![-&~|])- (?![-&~|]) | \\(?: [dwst] | [^\w\s] ) )+ \]
+      | (?: [?*+] | \{\d+(?:,\d*)?\} ) \??                     # a repeat, perhaps lazy, never possessive
+    )*""",
+    re.VERBOSE,
+)
+"""Patterns that mean the same to Python's regular expressions and Rust's, line by line; not all of those."""
+
+
+def portable(pattern: str, *, ignore_case: bool) -> Wanted | None:
+    """Return a pattern for `Workspace.mentions`, or None where it might mean something else there."""
+    if "\n" in pattern or "\0" in pattern or (ignore_case and not pattern.isascii()):
+        return None
+    if pattern.isascii() and not _SPECIAL.search(pattern):
+        return Wanted(pattern, ignore_case, literal=True) if pattern else None
+    plain = _PORTABLE.fullmatch(pattern) is not None and not re.search(r"[?*+}][+]|[*+?}][*]|\\[<>]", pattern)
+    return Wanted(pattern, ignore_case) if plain else None
 
 
 class Deadline:
@@ -44,6 +71,18 @@ class Deadline:
     def check(self) -> None:
         """Raise TimeoutError when it is over."""
         self.left_s()
+
+
+async def stoppable(limit_s: float, work: Callable[[Deadline], _T]) -> _T:
+    """Run work that only reads in a thread; where nobody waits for it any more, its deadline is over."""
+    stop = threading.Event()
+    task = asyncio.ensure_future(asyncio.to_thread(work, Deadline(limit_s, stop)))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        stop.set()  # the thread ends within a second, by itself
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        raise
 
 
 class Searcher:
@@ -82,7 +121,7 @@ class Searcher:
             TimeoutError: the deadline is over.
         """
         text = text.replace("\r\n", "\n")
-        if not self._anywhere_in(text, deadline):
+        if not text or not self._anywhere_in(text, deadline):
             return
         for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
             timeout_s = min(deadline.left_s(), LINE_S)

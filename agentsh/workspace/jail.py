@@ -69,7 +69,7 @@ def translated(path: str) -> Iterator[None]:
         raise PathRefused(f"{shown(path)}: no file can have such a name") from None
 
 
-class _Place(NamedTuple):
+class Place(NamedTuple):
     """A name in an open directory. info: what stood there, without following a link; None: nothing."""
 
     directory: int
@@ -109,13 +109,13 @@ class Jail:
 
     def read(self, path: str, max_bytes: int) -> bytes:
         """Return the bytes of a plain file; see `Workspace.read_bytes`."""
-        with translated(path), self._place(path) as place:
-            info = _plain(path, _there(place))
+        with translated(path), self.place(path) as place:
+            info = plain(path, there(place))
             if info.st_size > max_bytes:
                 raise _too_large(path, info.st_size, max_bytes)
             fd = os.open(place.name, _READ, dir_fd=place.directory)
             with open(fd, "rb") as file:
-                _plain(path, os.fstat(fd))
+                plain(path, os.fstat(fd))
                 data = file.read(max_bytes + 1)
         if len(data) > max_bytes:
             raise _too_large(path, len(data), max_bytes)
@@ -123,13 +123,13 @@ class Jail:
 
     def write(self, path: str, data: bytes) -> None:
         """Replace or create a plain file by rename; see `Workspace.write_bytes`."""
-        with translated(path), self._place(path, create=True) as place:
+        with translated(path), self.place(path, create=True) as place:
             if place.name == ".":
                 raise OSError(errno.EISDIR, "")
-            before = None if place.info is None else _plain(path, place.info)
-            temporary = f".agentsh-{secrets.token_hex(8)}.tmp"
+            before = None if place.info is None else plain(path, place.info)
+            temporary = temporary_name()
             try:
-                _fill(place.directory, temporary, data, before)
+                fill(place.directory, temporary, data, before)
                 os.rename(temporary, place.name, src_dir_fd=place.directory, dst_dir_fd=place.directory)
             except BaseException:
                 with suppress(OSError):
@@ -139,7 +139,7 @@ class Jail:
     def kind(self, path: str) -> Literal["file", "directory", "other"] | None:
         """Return what `path` is, links followed inside; None where nothing is, or nothing that may be reached."""
         try:
-            with translated(path), self._place(path) as place:
+            with translated(path), self.place(path) as place:
                 info = place.info
         except ToolFailed:
             return None
@@ -155,15 +155,15 @@ class Jail:
         Raises:
             PathRefused: there is none.
         """
-        with translated(path), self._place(path) as place:
-            return _plain(path, _there(place)).st_size
+        with translated(path), self.place(path) as place:
+            return plain(path, there(place)).st_size
 
     def entries(self, path: str) -> list[Entry]:
         """Return what is in a directory, by name; see `Workspace.entries`."""
         base = self.relative(path)
         prefix = "" if base == "." else base + "/"
-        with translated(path), self._place(path) as place:
-            if not stat.S_ISDIR(_there(place).st_mode):
+        with translated(path), self.place(path) as place:
+            if not stat.S_ISDIR(there(place).st_mode):
                 raise PathRefused(f"{shown(path)}: it is no directory")
             fd = os.open(place.name, _DIRECTORY, dir_fd=place.directory)
             try:
@@ -183,10 +183,10 @@ class Jail:
         return None
 
     @contextmanager
-    def _place(self, path: str, *, create: bool = False) -> Iterator[_Place]:
+    def place(self, path: str, *, create: bool = False, follow: bool = True) -> Iterator[Place]:
         """Open the directory that holds what `path` names in the end, through every link inside.
 
-        create: make the directories that are missing.
+        create: make the directories that are missing. follow: False for a name itself, be it a link.
         """
         todo = deque(_parts(self.relative(path)))
         try:
@@ -194,12 +194,12 @@ class Jail:
         except FileNotFoundError:
             raise ToolFailed("the workspace directory is gone") from None
         try:
-            yield self._descend(path, todo, stack, create)
+            yield self._descend(path, todo, stack, create, follow)
         finally:
             for fd in stack:
                 os.close(fd)
 
-    def _descend(self, path: str, todo: deque[str], stack: list[int], create: bool) -> _Place:
+    def _descend(self, path: str, todo: deque[str], stack: list[int], create: bool, follow: bool) -> Place:
         links = 0
         while todo:
             part = todo.popleft()
@@ -217,20 +217,20 @@ class Jail:
                 with suppress(FileExistsError):
                     os.mkdir(part, dir_fd=stack[-1])
                 info = _look(part, stack[-1])
-            if info is not None and stat.S_ISLNK(info.st_mode):
+            if info is not None and stat.S_ISLNK(info.st_mode) and (todo or follow):
                 links += 1
                 if links > MAX_LINKS:
                     raise OSError(errno.ELOOP, "")
                 todo.extendleft(reversed(self._target(path, part, stack)))
             elif not todo:
-                return _Place(stack[-1], part, info)
+                return Place(stack[-1], part, info)
             elif info is None:
                 raise OSError(errno.ENOENT, "")
             elif len(stack) > MAX_DEPTH:
                 raise PathRefused(f"{shown(path)}: more than {MAX_DEPTH} directories deep")
             else:
                 stack.append(os.open(part, _DIRECTORY, dir_fd=stack[-1]))
-        return _Place(stack[-1], ".", os.fstat(stack[-1]))
+        return Place(stack[-1], ".", os.fstat(stack[-1]))
 
     def _target(self, path: str, link: str, stack: list[int]) -> list[str]:
         """Return the parts that a link stands for; an absolute one starts again at the root."""
@@ -256,13 +256,20 @@ def _look(name: str, directory: int) -> os.stat_result | None:
         return None
 
 
-def _there(place: _Place) -> os.stat_result:
+def temporary_name() -> str:
+    """Return a name for a file that is about to be renamed."""
+    return f".agentsh-{secrets.token_hex(8)}.tmp"
+
+
+def there(place: Place) -> os.stat_result:
+    """Return what stands at a place; FileNotFoundError where nothing does."""
     if place.info is None:
         raise OSError(errno.ENOENT, "")
     return place.info
 
 
-def _plain(path: str, info: os.stat_result) -> os.stat_result:
+def plain(path: str, info: os.stat_result) -> os.stat_result:
+    """Return `info` if it is of a plain file; OSError or PathRefused else."""
     if stat.S_ISDIR(info.st_mode):
         raise OSError(errno.EISDIR, "")
     if stat.S_ISLNK(info.st_mode):
@@ -272,7 +279,7 @@ def _plain(path: str, info: os.stat_result) -> os.stat_result:
     return info
 
 
-def _fill(directory: int, name: str, data: bytes, before: os.stat_result | None) -> None:
+def fill(directory: int, name: str, data: bytes, before: os.stat_result | None) -> None:
     """Write a new file, synced, so that a power cut after the rename cannot leave an empty one."""
     mode = 0o644 if before is None else stat.S_IMODE(before.st_mode) & 0o777
     fd = os.open(name, _CREATE, mode, dir_fd=directory)

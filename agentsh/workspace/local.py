@@ -3,13 +3,13 @@
 import asyncio
 import glob
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 from agentsh.base.errors import ToolFailed
-from agentsh.ports.workspace import Entry, ProcessResult, ShellState
+from agentsh.ports.workspace import Change, Entry, ProcessResult, ShellState, Wanted
 from agentsh.workspace.bounds import remove_tmp
 from agentsh.workspace.environ import PROCESS_MARK, scrubbed
 from agentsh.workspace.ignore import GITIGNORE, MAX_GITIGNORE_BYTES, Ignore
@@ -75,6 +75,12 @@ class LocalWorkspace:
         """Replace or create a file; synced before the name points to it."""
         self._jail.write(path, data)
 
+    def change(self, changes: Sequence[Change]) -> None:
+        """Change several files, all or none; at most 200."""
+        from agentsh.workspace.changing import change
+
+        change(self._jail, changes)
+
     def exists(self, path: str) -> bool:
         """Tell whether something of that name is inside."""
         return self._jail.kind(path) is not None
@@ -107,6 +113,44 @@ class LocalWorkspace:
                 todo += [(below, inner) for below in _ordered(found)]
             elif entry.kind != "other":
                 yield entry
+
+    async def mentions(self, wanted: Wanted, path: str, *, limit_s: float) -> tuple[str, ...] | None:
+        """Return which files below a directory may hold a match, by ripgrep; None where it is not installed."""
+        from agentsh.workspace.ripgrep import mentions
+
+        top = await asyncio.to_thread(self._directory, path)
+        if top is None:
+            return None
+        environment = scrubbed(os.environ, session=self._session, ceiling=self._ceiling)
+        found = await mentions(self._jail.root, top, wanted, limit_s=limit_s, environment=environment)
+        return None if found is None else await asyncio.to_thread(self._not_ignored, top, found)
+
+    def _directory(self, path: str) -> str | None:
+        top = self._jail.relative(path)
+        return top if self._jail.kind(top) == "directory" else None
+
+    def _not_ignored(self, top: str, paths: Sequence[str]) -> tuple[str, ...]:
+        """Return those of the paths below `top` that `walk` would yield."""
+        known = {top: self._rules_for(top)}
+        out: set[str] = set()
+
+        def rules_in(directory: str) -> Ignore | None:
+            if directory in out:
+                return None
+            if directory not in known:
+                above = rules_in(directory.rpartition("/")[0] or ".")
+                if above is None or above.excludes(directory, directory=True):
+                    out.add(directory)
+                    return None
+                known[directory] = self._rules_in(directory, None, above)
+            return known[directory]
+
+        kept = []
+        for path in paths:
+            rules = rules_in(path.rpartition("/")[0] or ".")
+            if rules is not None and not rules.excludes(path, directory=False):
+                kept.append(path)
+        return tuple(kept)
 
     def real(self, path: str) -> str | None:
         """Return `path` relative to the root with every link followed; None where that is outside."""
@@ -200,9 +244,10 @@ class LocalWorkspace:
             rules = self._rules_in(above, self._jail.entries(above), rules)
         return rules
 
-    def _rules_in(self, directory: str, found: list[Entry], rules: Ignore) -> Ignore:
+    def _rules_in(self, directory: str, found: list[Entry] | None, rules: Ignore) -> Ignore:
+        """Return the rules in a directory. found: what is in it, where that is known."""
         name = GITIGNORE if directory == "." else f"{directory}/{GITIGNORE}"
-        if not any(entry.path == name and entry.kind == "file" for entry in found):
+        if found is not None and not any(entry.path == name and entry.kind == "file" for entry in found):
             return rules
         try:
             return rules.below(directory, self._jail.read(name, MAX_GITIGNORE_BYTES))

@@ -72,6 +72,8 @@ def test_the_subject_of_a_call_is_the_one_that_its_tool_names(target: str) -> No
         ({"content": "x" * 500, "language": "de"}, "language: de"),
         ({"items": ["a"], "done": True}, ""),
         ({"path": "", "glob": "*.py"}, "glob: *.py"),
+        ({"patch": "*** Begin Patch\n *** Update File: a b \n*** Move to: c\n@@\n+*** Add File: d\n"}, "a b, c"),
+        ({"patch": "no patch\nat all"}, "no patch at all"),
         ({}, ""),
         ([1], "[1]"),
     ],

@@ -1,6 +1,7 @@
 """Every tool keeps the contract."""
 
 import asyncio
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ from agentsh.engine.secret_stream import SecretStream
 from agentsh.ports.services import Services
 from agentsh.ports.texts import InlineTexts
 from agentsh.ports.tool import Tool
+from agentsh.ports.workspace import Workspace
 from agentsh.testing import MemoryStore
-from agentsh.testing.tool_contract import ToolContract
+from agentsh.testing.tool_contract import ESCAPES, SECRET, ToolContract
 from agentsh.tools.web import Fetcher
 from agentsh.workspace.job_output import JobOutputs
 from agentsh.workspace.local import LocalWorkspace
@@ -50,7 +52,15 @@ class TestList(_Named):
 
     @pytest.fixture
     def good_arguments(self) -> Mapping[str, Any]:
-        return {"path": ".", "glob": "*.txt"}
+        return {"path": "."}
+
+
+class TestGlob(_Named):
+    name = "glob"
+
+    @pytest.fixture
+    def good_arguments(self) -> Mapping[str, Any]:
+        return {"pattern": "*.txt", "path": "."}
 
 
 class TestGrep(_Named):
@@ -67,6 +77,31 @@ class TestWrite(_Named):
     @pytest.fixture
     def good_arguments(self) -> Mapping[str, Any]:
         return {"path": "new/b.txt", "content": "x\n"}
+
+
+class TestApplyPatch(_Named):
+    name = "apply_patch"
+
+    @pytest.fixture
+    def good_arguments(self) -> Mapping[str, Any]:
+        return {"patch": "*** Begin Patch\n*** Update File: a.txt\n@@\n-two\n+2\n*** End Patch"}
+
+    def with_path(self, good: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+        return {"patch": f"*** Begin Patch\n*** Update File: {path}\n@@\n-canary-secret-text\n+x\n*** End Patch"}
+
+    @pytest.mark.parametrize("escape", ESCAPES)
+    @pytest.mark.parametrize(
+        "section", ["*** Delete File: {}\n", "*** Add File: {}\n+x\n", "*** Update File: a.txt\n*** Move to: {}\n"]
+    )
+    def test_no_section_leads_out(
+        self, tool: Tool, workspace: Workspace, root: Path, section: str, escape: str
+    ) -> None:
+        outside = root.parent / "outside"
+        section = section.replace("{}", escape.replace("{outside}", str(outside)))
+        outcome = self.call(tool, workspace, json.dumps({"patch": f"*** Begin Patch\n{section}*** End Patch"}))
+        assert (outcome.status, outcome.edits) == ("error", ())
+        assert {p.name: p.read_text() for p in outside.iterdir()} == {"secret": SECRET}
+        assert sorted(p.name for p in root.iterdir()) == ["a.txt", "out"]
 
 
 class TestEdit(_Named):

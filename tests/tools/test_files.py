@@ -1,7 +1,8 @@
-"""read, write and list say exactly what is there, within their limits."""
+"""read, write, list and glob say exactly what is there, within their limits."""
 
 import os
 import stat
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -74,10 +75,8 @@ async def test_reading_on_gives_the_whole_file(root: Path, call: Call) -> None:
 @pytest.mark.parametrize(
     ("data", "kind"),
     [
-        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "PNG image"),
-        (b"\xff\xd8\xff\xe0" + bytes(100), "JPEG image"),
-        (b"RIFF\0\0\0\0WEBPVP8 ", "WebP image"),
-        (b"%PDF-1.7\n\0", "PDF"),
+        (b"PK\x03\x04" + bytes(100), "ZIP archive"),
+        (b"\x7fELF" + bytes(100), "ELF binary"),
         (b"a\0b", "binary file"),
         (os.urandom(64) * 50 + b"\0", "binary file"),
     ],
@@ -93,6 +92,13 @@ async def test_read_something_that_is_no_text(root: Path, call: Call, data: byte
 async def test_an_image_by_name_only_is_read_as_what_it_is(root: Path, call: Call) -> None:
     (root / "a.png").write_text("<html>\n")
     assert (await call("read", path="a.png")).for_model == "<html>\n"
+
+
+@pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n..", b"\xff\xd8\xff\xe0" + bytes(99), b"RIFF\0\0\0\0WEBPVP8 "])
+async def test_read_a_damaged_image(root: Path, call: Call, data: bytes) -> None:
+    (root / "f.txt").write_bytes(data)
+    with pytest.raises(ToolFailed, match=r"f\.txt is damaged"):
+        await call("read", path="f.txt")
 
 
 async def test_read_refusals_say_what_to_do(root: Path, call: Call) -> None:
@@ -159,47 +165,59 @@ async def test_list_a_directory(tree: Path, call: Call) -> None:
     assert (await call("list", path="")).for_model == outcome.for_model
 
 
+async def test_list_says_what_to_use_instead(tree: Path, call: Call) -> None:
+    for path, why in (("a.py", "no directory; use read"), ("src/*.py", "use glob"), ("absent", "no such")):
+        with pytest.raises(PathRefused, match=why):
+            await call("list", path=path)
+
+
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
-        ({"glob": "*.py"}, ["a.py", "src/c.py", "src/deep/d.py"]),
-        ({"glob": "**/*.py"}, ["a.py", "src/c.py", "src/deep/d.py"]),
-        ({"path": "**/*.py"}, ["a.py", "src/c.py", "src/deep/d.py"]),
-        ({"path": "{root}/src/*.py"}, ["src/c.py"]),
-        ({"glob": "src/*.py"}, ["src/c.py"]),
-        ({"glob": "src/*"}, ["src/c.py"]),
-        ({"glob": "src/**"}, ["src/c.py", "src/deep/d.py", "src/deep/e.tsx"]),
-        ({"glob": "src/"}, ["src/c.py", "src/deep/d.py", "src/deep/e.tsx"]),
-        ({"glob": "./src/**/d.*"}, ["src/deep/d.py"]),
-        ({"glob": "*.{ts,tsx}"}, ["b.ts", "src/deep/e.tsx"]),
-        ({"glob": "[ab].*"}, ["a.py", "b.ts"]),
-        ({"glob": "[!a].p?"}, ["src/c.py", "src/deep/d.py"]),
-        ({"path": "src", "glob": "*.py"}, ["src/c.py", "src/deep/d.py"]),
-        ({"path": "src", "glob": "deep/*"}, ["src/deep/d.py", "src/deep/e.tsx"]),
-        ({"glob": "*.log"}, []),
-        ({"glob": "[z-a]"}, []),
-        ({"glob": "["}, []),
-        ({"path": "node_modules", "glob": "*.ts"}, ["node_modules/m/i.ts"]),
+        ({"pattern": "*.py"}, ["a.py", "src/c.py", "src/deep/d.py"]),
+        ({"pattern": "**/*.py"}, ["a.py", "src/c.py", "src/deep/d.py"]),
+        ({"pattern": "{root}/src/*.py"}, ["src/c.py"]),
+        ({"pattern": "src/*.py"}, ["src/c.py"]),
+        ({"pattern": "src/*"}, ["src/c.py"]),
+        ({"pattern": "src/**"}, ["src/c.py", "src/deep/d.py", "src/deep/e.tsx"]),
+        ({"pattern": "src/"}, ["src/c.py", "src/deep/d.py", "src/deep/e.tsx"]),
+        ({"pattern": "./src/**/d.*"}, ["src/deep/d.py"]),
+        ({"pattern": "*.{ts,tsx}"}, ["b.ts", "src/deep/e.tsx"]),
+        ({"pattern": "[ab].*"}, ["a.py", "b.ts"]),
+        ({"pattern": "[!a].p?"}, ["src/c.py", "src/deep/d.py"]),
+        ({"path": "src", "pattern": "*.py"}, ["src/c.py", "src/deep/d.py"]),
+        ({"path": "src", "pattern": "deep/*"}, ["src/deep/d.py", "src/deep/e.tsx"]),
+        ({"pattern": "*.log"}, []),
+        ({"pattern": "../*"}, []),
+        ({"pattern": "[z-a]"}, []),
+        ({"pattern": "["}, []),
+        ({"path": "node_modules", "pattern": "*.ts"}, ["node_modules/m/i.ts"]),
     ],
 )
-async def test_list_with_a_pattern(tree: Path, call: Call, arguments: dict[str, str], names: list[str]) -> None:
+async def test_glob(tree: Path, call: Call, arguments: dict[str, str], names: list[str]) -> None:
     given = {name: value.replace("{root}", str(tree)) for name, value in arguments.items()}
-    text = (await call("list", **given)).for_model
+    outcome = await call("glob", **given)
+    text = outcome.for_model
     assert ([] if text.startswith("[") else [line.split("\t")[0] for line in text.split("\n")]) == names
+    assert outcome.for_user.endswith(f" · {len(names)} file{'s' * (len(names) != 1)}")
 
 
-async def test_list_is_capped(root: Path, call: Call) -> None:
+async def test_names_are_capped(root: Path, call: Call) -> None:
     for i in range(600):
         (root / f"{i:03}").touch()
-    for arguments in ({}, {"glob": "*"}):
-        lines = (await call("list", **arguments)).for_model.split("\n")
+    for name, arguments in (("list", {}), ("glob", {"pattern": "*"})):
+        lines = (await call(name, **arguments)).for_model.split("\n")
         assert len(lines) == 501
         assert lines[-1].startswith("[100 more names left out")
 
 
-async def test_list_patterns_cannot_hang(tree: Path, call: Call) -> None:
+async def test_glob_patterns_cannot_hang(tree: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     (tree / ("a" * 200)).touch()
-    for glob in ("*a" * 60 + "b", "**/" * 60 + "b", "?" * 200 + "*" * 200, "{a,b}" * 5):
-        await call("list", glob=glob)
+    for pattern in ("*a" * 60 + "b", "**/" * 60 + "b", "?" * 200 + "*" * 200, "{a,b}" * 5):
+        await call("glob", pattern=pattern)
     with pytest.raises(ToolFailed, match="alternatives"):
-        await call("list", glob="{a,b}" * 40)
+        await call("glob", pattern="{a,b}" * 40)
+    monkeypatch.setattr(import_module("agentsh.tools.glob"), "LIMIT_S", 0.0)
+    outcome = await call("glob", pattern="*")
+    assert "stopped at the time limit" in outcome.for_model
+    assert outcome.for_user.endswith("stopped early")

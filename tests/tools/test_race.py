@@ -23,11 +23,22 @@ TRIES, LONGEST_S = 60, 1.5
 ARGUMENTS: dict[str, dict[str, Mapping[str, Any]]] = {
     "read": {"file": {"path": "swapped"}, "directory": {"path": "place/file"}},
     "list": {"file": {"path": "swapped"}, "directory": {"path": "place"}},
+    "glob": {
+        "file": {"pattern": "*", "path": "swapped"},
+        "directory": {"pattern": "*", "path": "place"},
+    },
     "grep": {
         "file": {"pattern": "canary", "path": "swapped"},
         "directory": {"pattern": "canary", "path": "place"},
     },
     "write": {"file": {"path": "swapped", "content": "new"}, "directory": {"path": "place/file", "content": "new"}},
+    "apply_patch": {
+        "file": {"patch": "*** Begin Patch\n*** Update File: swapped\n@@\n+new\n*** End Patch"},
+        "directory": {
+            "patch": "*** Begin Patch\n*** Update File: place/file\n*** Move to: place/there\n"
+            "*** Update File: place/there\n*** Move to: place/file\n@@\n+new\n*** Add File: place/more\n*** End Patch"
+        },
+    },
     "edit": {
         "file": {"path": "swapped", "old": "canary", "new": "new"},
         "directory": {"path": "place/file", "old": "canary", "new": "new"},
@@ -97,7 +108,9 @@ async def test_no_tool_follows_a_link_that_is_swapped_in(root: Path, name: str, 
     outside = root.parent / "outside"
     assert sorted(os.listdir(outside)) == ["file", "other"]
     assert {(outside / each).read_text() for each in ("file", "other")} == {SECRET}
-    assert refused or name in ("grep", "list", "write"), "the race was never lost, so nothing was tried"
+    assert refused or name in ("grep", "list", "glob", "write", "apply_patch"), (
+        "the race was never lost, so nothing was tried"
+    )
 
 
 def test_every_file_tool_is_raced() -> None:

@@ -1,0 +1,106 @@
+"""Applies the hunks of a patch to a text: lines that no hunk changes stay as the file has them, byte for byte."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agentsh.base.errors import ToolFailed
+from agentsh.base.text import one_line
+from agentsh.tools.lines import Finder, Found, Lines, folded, shift
+from agentsh.tools.nearest import nearest
+from agentsh.tools.patch_format import Hunk
+
+
+class Spot(NamedTuple):
+    """Where a hunk went. line: of the file as it was, from 1. found: how; None where it had nothing to find."""
+
+    line: int
+    found: Found | None
+
+
+class Patched(NamedTuple):
+    """The new text, and where each hunk went."""
+
+    text: str
+    spots: tuple[Spot, ...]
+
+
+def apply_hunks(text: str, hunks: Sequence[Hunk], *, newline: str) -> Patched:
+    """Return the text with the hunks applied, in order, each behind the one before.
+
+    What is put in gets the line ends of the lines around it, else `newline`, and the indentation of what it replaces
+    where the hunk was found in spite of another one. A last line that is put in ends with a line end; a last line
+    that stays keeps what it has.
+
+    Raises:
+        ToolFailed: the lines of a hunk are not there; the nearest ones are shown.
+    """
+    lines = Lines.of(text)
+    finder = Finder(lines.texts)
+    texts: list[str] = []
+    ends: list[str] = []
+    spots: list[Spot] = []
+    at = 0
+    for number, hunk in enumerate(hunks, 1):
+        which = f"hunk {number} of {len(hunks)} (line {hunk.line} of the patch)"
+        spot = _spot(lines, finder, hunk, at, which)
+        start = spot.line - 1
+        texts += lines.texts[at:start]
+        ends += lines.ends[at:start]
+        at = _put(lines, hunk, start, texts, ends, newline)
+        spots.append(spot)
+    texts += lines.texts[at:]
+    ends += lines.ends[at:]
+    ends[:-1] = [end or newline for end in ends[:-1]]  # the last line without an end may not be the last any more
+    return Patched(str(Lines(texts, ends)), tuple(spots))
+
+
+def _spot(lines: Lines, finder: Finder, hunk: Hunk, at: int, which: str) -> Spot:
+    start = at
+    for header in hunk.headers:
+        found = finder.find([header], start)
+        if found is None and hunk.old and start and finder.find([header]) is not None:
+            continue  # the class or function that the hunk before was in already
+        if found is None:
+            raise ToolFailed(f"{which}: there is no line `{one_line(header, 100)}`. {nearest(lines.texts, [header])}")
+        start = found.at + 1
+    if not hunk.old:
+        return Spot((start if hunk.headers else len(lines.texts)) + 1, None)
+    found = _around(finder, hunk, start) or finder.find(hunk.old, start, at_end=hunk.at_end)
+    if found is None and len(hunk.lines) > 1 and hunk.lines[-1] == (" ", ""):
+        hunk.lines.pop()  # an empty line that stands for the end of the file
+        return _spot(lines, finder, hunk, at, which)
+    if found is None:
+        before = finder.find(hunk.old)
+        if before is not None:
+            raise ToolFailed(
+                f"{which}: its lines are at line {before.at + 1}, above those of the hunk or header before it; "
+                "hunks come in the order of the file"
+            )
+        raise ToolFailed(f"{which}: its lines are not there. {nearest(lines.texts, hunk.old)}")
+    return Spot(found.at + 1, found)
+
+
+def _around(finder: Finder, hunk: Hunk, start: int) -> Found | None:
+    """Return where a hunk stands that repeats its own header among its lines. start: behind the header."""
+    if not hunk.headers or folded(hunk.headers[-1]) not in map(folded, hunk.old):
+        return None
+    found = finder.find(hunk.old, max(start - len(hunk.old), 0))
+    return found if found is not None and found.at < start else None
+
+
+def _put(lines: Lines, hunk: Hunk, start: int, texts: list[str], ends: list[str], newline: str) -> int:
+    """Add what a hunk makes of the lines from `start` on; return the index of the first line behind it."""
+    there = lines.texts[start : start + len(hunk.old)]
+    indent = shift(hunk.old, there)
+    at = start
+    for line in hunk.lines:
+        if line.sign == "+":
+            texts.append(indent(line.text) if indent else line.text)
+            near = lines.ends[at] if at < len(lines.ends) and at < start + len(there) else ""
+            ends.append(near or (lines.ends[at - 1] if 0 < at <= len(lines.ends) else "") or newline)
+            continue
+        if line.sign == " ":
+            texts.append(lines.texts[at])
+            ends.append(lines.ends[at])
+        at += 1
+    return at
