@@ -49,8 +49,11 @@ def dump_json(value: Any) -> str:
 
 def with_crc(body: str, salt: int) -> bytes:
     """Return the line for an object that lacks its end: the crc of what is there, the brace, and the LF."""
-    raw = body.encode()
-    return raw + b',"crc":"%08x"}\n' % crc32(raw, salt)
+    return _ended(body.encode(), salt)
+
+
+def _ended(body: bytes, salt: int) -> bytes:
+    return body + b',"crc":"%08x"}\n' % crc32(body, salt)
 
 
 def encode_event(draft: Draft, *, seq: int, dur: int, salt: int) -> bytes:
@@ -69,8 +72,8 @@ class Ready(NamedTuple):
     """
 
     draft: Draft
-    head: str
-    tail: str
+    head: bytes
+    tail: bytes
     type: str
     payload: Mapping[str, Any]
 
@@ -91,13 +94,14 @@ def make_ready(draft: Draft, payload: str) -> Ready:
         kind = _raw_decode(shown)[0]
     caused = "" if cause is None else f',"cause":{cause}'
     value = _raw_decode(payload)[0]
-    return Ready(draft, f'"ts":"{ts}","type":{shown}', f'{caused},"payload":{payload}', kind, value)
+    head, tail = f'"ts":"{ts}","type":{shown}', f'{caused},"payload":{payload}'
+    return Ready(draft, head.encode(), tail.encode(), kind, value)
 
 
 def encode_ready(ready: Ready, *, seq: int, dur: int, salt: int) -> Record:
     """Return the record of a draft that is ready, with its line: what any reader makes of that."""
     draft, head, tail, kind, payload = ready
-    line = with_crc(f'{{"seq":{seq},{head},"dur":{dur}{tail}', salt)
+    line = _ended(b'{"seq":%d,%b,"dur":%d%b' % (seq, head, dur, tail), salt)
     return Record(seq, draft.ts, kind, dur, draft.cause, payload, line)
 
 
@@ -129,8 +133,7 @@ def encode_header(
 
 def resealed(line: bytes, salt: int) -> bytes:
     """Return a line with the crc that it has in another segment."""
-    body = line[:-CRC_TAIL]
-    return body + b',"crc":"%08x"}\n' % crc32(body, salt)
+    return _ended(line[:-CRC_TAIL], salt)
 
 
 def crc_fits(line: bytes, salt: int) -> bool:
