@@ -95,7 +95,7 @@ def uncut(sent: Sent) -> SessionState:
         if isinstance(event.fact, Compaction):
             continue
         if isinstance(event.fact, ContextBuilt):
-            event = replace(event, fact=event.fact.model_copy(update={"cut": None}))
+            event = event._replace(fact=event.fact.model_copy(update={"cut": None}))
         apply(state, event)
     return state
 

@@ -21,11 +21,12 @@ from agentsh.app.past import Past
 from agentsh.app.paths import Home, user_home
 from agentsh.app.rewinding import present, workspace_snapshots
 from agentsh.app.secrets import secrets_of
+from agentsh.app.services import services_of, wants_web
 from agentsh.app.settings import Choice, Settings
 from agentsh.app.stores import blob_store, event_store
 from agentsh.app.surroundings import Looker
 from agentsh.app.texts import BlobTexts
-from agentsh.app.toolset import Tools, offered, tool_schemas
+from agentsh.app.toolset import known, offered, tool_schemas
 from agentsh.app.wiring import WIRES, load
 from agentsh.base.clock import Clock, SystemClock
 from agentsh.base.errors import AgentshError, BlobMissing, LogError, LogWriteFailed
@@ -55,6 +56,7 @@ from agentsh.log.segment import OPEN_NAME
 from agentsh.log.store import BlobStore, OpenLog, Recovery
 from agentsh.models.token_counter import ModelCounter
 from agentsh.ports.approver import Approver
+from agentsh.ports.asker import Asker
 from agentsh.ports.model import Endpoint, Model
 from agentsh.ports.renderer import Renderer
 from agentsh.ports.workspace import Workspace
@@ -66,10 +68,11 @@ BY = f"agentsh {__version__}"
 
 
 class Screens(NamedTuple):
-    """What watches and who answers. renderers: each sees every fact. approver: None where nobody can be asked."""
+    """What watches and who answers. renderers: each sees every fact. approver, asker: None where nobody is there."""
 
     renderers: Sequence[Renderer]
     approver: Approver | None = None
+    asker: Asker | None = None
     on_failure: Callable[[Renderer, Exception], None] | None = None
 
 
@@ -301,7 +304,7 @@ class _Assembly:
         kind, start = (None, None) if origin is None else (origin.kind, origin.start)
         in_place = kind == "in-place"
         clock, texts, screens = plan.clock, BlobTexts(blobs), plan.screens
-        self._choice, own = plan.choice, user_home(os.environ)
+        self._choice, self._web, own = plan.choice, wants_web(plan.settings), user_home(os.environ)
         secrets = secrets_of(plan.settings, os.environ, own, plan.choice.api_key)
         self._looker = Looker(blobs, texts, root, own, self._schemas, clock, secrets.clean)
         workspace = make_workspace(
@@ -320,12 +323,16 @@ class _Assembly:
             project=ProjectGrants(own, project_of(cwd)),
         )
         self.snapshots = workspace_snapshots(plan.home, log.session, root, state, blobs, kind)
-        runner = ToolRunner(self.journal, Tools(), self.workspace, gate, hooks, texts, clock, self.snapshots)
+        services, jobs = services_of(plan, log.session, self.journal, workspace, texts)
+        runner = ToolRunner(
+            self.journal, known(web=self._web), workspace, gate, hooks, texts, clock, self.snapshots, services
+        )
         model, counter = make_model(plan.choice, clock), ModelCounter()
         how = step_settings(plan.settings, plan.choice, plan.budget_tokens)
         step = self._step = ModelStep(self.journal, model, texts, counter, how, clock)
         compactor = Compactor(self.journal, step, texts, counter)
-        turn = Turn(self.journal, step, compactor, runner, plan.limits or limits_of(plan.settings), clock)
+        limits = plan.limits or limits_of(plan.settings)
+        turn = Turn(self.journal, step, compactor, runner, limits, clock, jobs.quiet)
 
         def choose(name: str) -> Chosen:
             choice = another(plan.choice, plan.settings, os.environ, name)
@@ -338,7 +345,7 @@ class _Assembly:
         whole = LoggedSession(event_store(plan.home), log.session)
         parts = Parts(
             log, self.journal, turn, step, compactor, gate, model, choose, upkeep, look, leave, hooks, self.snapshots,
-            whole, packing(root, kind), *self._beside(step, texts, counter, clock),
+            whole, packing(root, kind), *self._beside(step, texts, counter, clock), jobs,
         )  # fmt: skip
         self.session = Session(parts)
 
@@ -349,7 +356,7 @@ class _Assembly:
 
     def _schemas(self) -> str:
         """Return the tools that the model of now is offered."""
-        return tool_schemas(offered(self._choice.editing))
+        return tool_schemas(offered(self._choice.editing, web=self._web))
 
     def check_budget(self, state: SessionState) -> None:
         """Refuse a budget, or a model, that has no room for what requests of the session start with.

@@ -63,7 +63,7 @@ def make_workspace(
     except OSError:
         tmp = None
     if tmp is None:
-        return LocalWorkspace(root, session=session, in_place=in_place, start=start, limits=limits)
+        return LocalWorkspace(root, session=session, in_place=in_place, start=start, limits=limits, watched=True)
     bounds = bounds_of(
         root,
         tmp=tmp,
@@ -75,5 +75,12 @@ def make_workspace(
         limits=limits,
     )
     return LocalWorkspace(
-        root, session=session, in_place=in_place, start=start, sandbox=make(kind, bounds), limits=limits, tmp=tmp
+        root,
+        session=session,
+        in_place=in_place,
+        start=start,
+        sandbox=make(kind, bounds),
+        limits=limits,
+        tmp=tmp,
+        watched=True,
     )

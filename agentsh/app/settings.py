@@ -208,6 +208,14 @@ class PermissionSettings(_Section):
     deny: Annotated[list[str], AfterValidator(_rules)] = []
 
 
+class ToolSettings(_Section):
+    """web: offer `web_fetch`; a rule that allows it does so too. web_private: hosts at private addresses that it may
+    reach, as they stand in a URL (`localhost:8000`)."""
+
+    web: bool = False
+    web_private: list[str] = []
+
+
 class LimitSettings(_Section):
     """What one command may use; 0 is no limit. See `workspace.sandbox.Limits`."""
 
@@ -240,6 +248,7 @@ class Settings(_Section):
     permissions: PermissionSettings = PermissionSettings.model_construct()
     secrets: SecretSettings = SecretSettings.model_construct()
     sandbox: SandboxSettings = SandboxSettings.model_construct()
+    tools: ToolSettings = ToolSettings.model_construct()
     models: dict[str, Profile] = {}
     hooks: dict[str, HookSettings] = {}
 

@@ -14,6 +14,9 @@ WAYS_TO_EDIT: tuple[Editing, ...] = ("apply_patch", "edit")
 """Tools that do the same. A model is offered one of them; a call of the other one runs all the same, since a session
 may have changed its model."""
 
+WEB = "web_fetch"
+"""Not there, unless the settings say so."""
+
 _BY_REPLACEMENT = ("claude",)
 """Models whose makers document an edit tool that replaces one text by another: Anthropic's text editor tool."""
 
@@ -46,9 +49,15 @@ def preferred(wire: str, model: str) -> Editing:
     return "edit" if wire == "demo" or name.startswith(_BY_REPLACEMENT) else "apply_patch"
 
 
-def offered(editing: Editing) -> Mapping[str, "Tool"]:
-    """Return the tools that a model is offered, by name, in the order of the table."""
-    return Tools(tuple(way for way in WAYS_TO_EDIT if way != editing))
+def known(*, web: bool) -> Mapping[str, "Tool"]:
+    """Return the tools that may be called. web: whether pages of the web may be fetched at all."""
+    return Tools(() if web else (WEB,))
+
+
+def offered(editing: Editing, *, web: bool = False) -> Mapping[str, "Tool"]:
+    """Return the tools that a model is offered, by name, in the order of the table. web: see `known`."""
+    others = tuple(way for way in WAYS_TO_EDIT if way != editing)
+    return Tools(others if web else (*others, WEB))
 
 
 def tool_schemas(tools: Mapping[str, "Tool"]) -> str:

@@ -12,6 +12,10 @@ TOOLS = {
     "apply_patch": "agentsh.tools.apply_patch:TOOL",
     "edit": "agentsh.tools.edit:TOOL",
     "shell": "agentsh.tools.shell:TOOL",
+    "job": "agentsh.tools.job:TOOL",
+    "todo": "agentsh.tools.todo:TOOL",
+    "ask_user": "agentsh.tools.ask_user:TOOL",
+    "web_fetch": "agentsh.tools.web_fetch:TOOL",
 }
 """What there is, in the order in which a model is told; app/toolset.py knows what it is offered."""
 

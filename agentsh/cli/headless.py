@@ -68,14 +68,17 @@ def screens(home: Home, interruption: Interruption, *, json: bool) -> Screens:
 
 async def run_once(running: Running, prompt: str, interruption: Interruption) -> int:
     """Run one turn and close the session; return the exit code."""
-    session = running.session
+    session, jobs = running.session, 0
     interruption.watch(session)
     try:
         if interruption.requested:
             return EXIT_INTERRUPTED
         outcome = await session.submit(prompt)
+        jobs = sum(job.state == "running" for job in session.list_jobs())
     finally:
         await session.close()
+    if jobs:
+        print(f"agentsh: {plural(jobs, 'background job')} ended with the session", file=sys.stderr)
     code = exit_code(outcome, session.unasked)
     if code == EXIT_UNASKED:
         calls = plural(session.unasked, "call")

@@ -58,7 +58,7 @@ class Terminal:
 
     def stage(self, limits: Limits) -> SessionStage:
         """Return what a session that is about to be opened has around it."""
-        return SessionStage(Screens((self.renderer,), self.approver), limits, self.show_past)
+        return SessionStage(Screens((self.renderer,), self.approver, self.approver), limits, self.show_past)
 
     def _typed_before(self) -> str | None:
         """Return a first message that was typed, Enter included, before there was a prompt; the rest stays typed."""

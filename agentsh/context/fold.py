@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from agentsh.context import compaction
+from agentsh.context import compaction, jobs
 from agentsh.context.messages import kept
 from agentsh.context.state import (
     AgentItem,
@@ -64,6 +64,7 @@ def trim(state: SessionState) -> None:
     To be called by the handler of every event that moves the start of the context on.
     """
     state.talk[:] = kept(state.talk, compaction.first_needed(state))
+    jobs.trim(state)
 
 
 def _nothing(state: SessionState, event: Event, fact: Any) -> None:
@@ -166,6 +167,7 @@ def _user(state: SessionState, event: Event, fact: turn.UserMessage) -> None:
         state.totals.turns += 1
     state.talk.append(UserItem(event.seq, fact, opens_turn))
     state.changes = [c if c.joins else replace(c, joins=event.seq) for c in state.changes]
+    jobs.told(state, state.jobs)
 
 
 def _queued(state: SessionState, event: Event, fact: turn.TextQueued) -> None:
@@ -211,6 +213,10 @@ def _compaction(state: SessionState, event: Event, fact: facts.Compaction) -> No
 
 def _todo(state: SessionState, event: Event, fact: turn.TodoChanged) -> None:
     state.todo = fact.items
+
+
+def _shell(state: SessionState, event: Event, fact: tool.ShellChanged) -> None:
+    state.shell = fact
 
 
 def _call(state: SessionState, event: Event, fact: tool.ToolCall) -> None:
@@ -269,6 +275,7 @@ def _started(state: SessionState, event: Event, fact: tool.ToolStarted) -> None:
 
 
 def _result(state: SessionState, event: Event, fact: tool.ToolResult) -> None:
+    jobs.told(state, fact.jobs)
     call_seq = event_call_seq(state, event)
     if call_seq is not None:
         call = state.calls.pop(call_seq)
@@ -353,7 +360,8 @@ HANDLERS: dict[str, Handler] = {
     "tool_result": _result,
     "partial_output": _output,
     "hook_answered": _nothing,
-    "job_changed": _nothing,
+    "shell_changed": _shell,
+    "job_changed": jobs.changed,
     "window_learned": _window,
     "user_command": _command,
     "user_command_ended": _command_ended,

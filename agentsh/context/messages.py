@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from agentsh.context.items import command_message, encodable, fresh_ids, reply_messages, summary_message, user_message
+from agentsh.context.jobs import SUBJECT
 from agentsh.context.rendered import NotingTexts, RenderCache
 from agentsh.context.state import AgentItem, CommandItem, Compacted, SessionState, TalkItem, Told, UserItem
 from agentsh.context.surroundings import system_text
@@ -59,6 +60,7 @@ def _carried(changes: Sequence[Told], items: Sequence[TalkItem]) -> tuple[Told, 
     shown = {item.seq for item in items}
     first = items[0].seq if items else 0
     gone = {c.what: c for c in changes if c.joins and c.joins not in shown and (c.joins < first or not first)}
+    gone = {what: c for what, c in gone.items() if not what.startswith(SUBJECT)}  # news, and old by now
     return tuple(sorted(gone.values(), key=lambda c: c.seq))
 
 

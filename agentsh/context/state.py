@@ -11,7 +11,7 @@ from agentsh.events.base import NO_USAGE, JsonValue, Text, Usage
 from agentsh.events.event import Event
 from agentsh.events.model import WindowLearned
 from agentsh.events.session import EnvironmentChanged, Mode, WorkspaceOrigin
-from agentsh.events.tool import Effect, ToolResult
+from agentsh.events.tool import Effect, ShellChanged, ToolResult
 from agentsh.events.turn import AgentMessage, PartialMessage, TextQueued, UserMessage
 from agentsh.events.user import SideQuestion, UserCommandEnded
 from agentsh.ports.snapshots import By, Step
@@ -98,6 +98,21 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
+class JobState:
+    """A background job. seq: of its newest event. state: as in job_changed; told: its end is known to the model."""
+
+    job: str
+    seq: int
+    command: Text
+    state: str
+    exit: int | None = None
+    output_bytes: int = 0
+    duration_ms: int = 0
+    for_model: Text | None = None
+    told: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Compacted:
     """The compaction that holds: `summary` stands in requests for what came up to `upto_seq`. seq: its event.
 
@@ -159,7 +174,8 @@ class SessionState:
     environment: what requests start with. surroundings: the newest of its kind: what is so now. changes: what was
     told since. request: the wire, its options, the profile and the host of the requests from here on.
     pruned_before: results of calls below this seq are shown to the model as stubs. compaction: the one that holds.
-    replaced: for the undo of it. todo: the newest list.
+    replaced: for the undo of it. todo: the newest list. shell: what the last command left to the next, if anything.
+    jobs: by id, all that run and the newest of the others.
     meter: what the provider has counted. windows: how much each model takes, as far as that was learned.
     snapshot: the last one of the workspace. unfinished: who may have changed files since then. undoable: seqs of the
     rewinds that hold. taken_back: what each rewind took back. winding: (seq, the seq that it goes back to) of one
@@ -197,6 +213,8 @@ class SessionState:
     replaced: Replaced | None = None
     compacting: Compacting = field(default_factory=Compacting)
     todo: tuple[JsonValue, ...] = ()
+    shell: ShellChanged | None = None
+    jobs: dict[str, JobState] = field(default_factory=dict)
     totals: Totals = field(default_factory=Totals)
     meter: Meter = field(default_factory=Meter)
     windows: dict[str, WindowLearned] = field(default_factory=dict)

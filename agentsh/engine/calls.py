@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from agentsh.base.errors import PathRefused
 from agentsh.base.text import one_line
@@ -12,15 +13,24 @@ if TYPE_CHECKING:
     from agentsh.engine.shell.judge import Judgement
 
 
-def what_it_does(tool: Tool, arguments: Mapping[str, Any], workspace: Workspace) -> "Judgement":
-    """Return the parts of a call: of a shell line each command, of any other tool the call itself."""
+def what_it_does(tool: Tool, arguments: Mapping[str, Any], workspace: Workspace, directory: str = ".") -> "Judgement":
+    """Return the parts of a call: of a shell line each command, of any other tool the call itself.
+
+    directory: where a command starts, relative to the root.
+    """
     from agentsh.engine.shell.judge import Judgement, Part, judge  # for the first call, not for the start
 
     spec = tool.spec
     if "exec" in spec.effects and spec.subject is not None:
         line = arguments.get(spec.subject)
-        return judge(line, workspace) if isinstance(line, str) else Judgement((), "there is no command")
+        if not isinstance(line, str):
+            return Judgement((), "there is no command")
+        return judge(line, workspace, directory)
     problem = None
+    if "net" in spec.effects and spec.subject is not None:
+        host = _host(str(arguments.get(spec.subject, "")))
+        why = f"it reaches {host or 'the web'}"
+        return Judgement((Part(spec.name, f"{spec.name} {host}".strip(), (), (host,) if host else (), why),))
     if spec.effects & {"exec", "net"}:
         problem = "it reaches out of the workspace"
     elif "write" in spec.effects:
@@ -29,6 +39,14 @@ def what_it_does(tool: Tool, arguments: Mapping[str, Any], workspace: Workspace)
     paths = {path: None for given in named for path in _spellings(given, workspace)}
     about = one_line(", ".join(named) or str(arguments.get(spec.subject or "", "")), 200)
     return Judgement((Part(spec.name, f"{spec.name} {about}".strip(), (), tuple(paths), problem),))
+
+
+def _host(url: str) -> str:
+    """Return the host of a URL, for rules such as `web_fetch(*.python.org)`; empty where it has none."""
+    try:
+        return one_line(urlsplit(url.strip()).hostname or "", 200)
+    except ValueError:
+        return ""
 
 
 def paths_of(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:

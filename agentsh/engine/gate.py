@@ -78,7 +78,7 @@ class Gate:
             if verdict.verdict == "deny":
                 message = verdict.message or "no reason given"
                 raise Refused(f"hook {hook.name}", f"A hook of the user ({hook.name}) refused this: {message}")
-        does = await asyncio.to_thread(what_it_does, tool, arguments, self._workspace)
+        does = await asyncio.to_thread(what_it_does, tool, arguments, self._workspace, self._directory())
         decision = self._decision(tool, arguments, does)
         if decision.action == "deny":
             advice = "Describe the change instead of making it." if decision.label.startswith("plan") else ""
@@ -105,13 +105,18 @@ class Gate:
             )
         )
 
+    def _directory(self) -> str:
+        """Return where the next command starts, relative to the root."""
+        shell = self._journal.state.shell
+        return self._workspace.starts_in(None if shell is None else shell.directory)
+
     def _leaves(self, arguments: Mapping[str, Any]) -> bool:
         return bool(arguments.get(LEAVE)) and self._workspace.sandbox != "none"
 
     def sandbox_of(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         """Return what will hold a call, as `tool_started` records it."""
-        if not tool.spec.effects & {"exec", "net"}:
-            return "jail"
+        if "exec" not in tool.spec.effects:
+            return "none" if "net" in tool.spec.effects else "jail"
         return "none" if self._leaves(arguments) else self._workspace.sandbox
 
     async def _ask(
@@ -135,6 +140,9 @@ class Gate:
             cause=event.seq,
         )
         shown = await preview(tool, arguments, self._workspace)
+        where = self._directory() if "exec" in effects else "."
+        if where != ".":
+            shown = f"directory: {where}\n{shown}"
         question = Question(tool.spec.name, clean(about), clean(shown), effects, clean(why), rules)
         answer = await self._approver.ask(question)
         await self._journal.record(

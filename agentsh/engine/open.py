@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from agentsh.base.text import one_line
 from agentsh.context.fold import KEPT_DAMAGES, apply
+from agentsh.context.jobs import lost
 from agentsh.context.repairs import repairs
 from agentsh.context.state import CallState, SessionState
 from agentsh.context.state_codec import decode_state
@@ -77,6 +78,7 @@ async def reopen(journal: Journal, recovery: Recovery, writer: Writer) -> None:
     """Record a later opening and close what a dead process left open. Runs nothing again."""
     opened = Opened(epoch=journal.state.epoch + 1, version=writer.version, host=writer.host, pid=writer.pid)
     closing = repairs(journal.state, lost_after=recovery.lost_after(journal.state.last_seq))
+    ended = lost(journal.state)
     facts = [NewFact(opened)]
     new = untold(journal.state, recovery.damages)
     if recovery.cut_bytes or recovery.newline_added or recovery.quarantined or new or closing:
@@ -93,7 +95,7 @@ async def reopen(journal: Journal, recovery: Recovery, writer: Writer) -> None:
         if recovery.newline_added:
             fact = fact.model_copy(update={"newline_added": True})
         facts.append(NewFact(fact, within=0))
-    await journal.record_all([*facts, *closing], durable=True, happened=True)
+    await journal.record_all([*facts, *closing, *ended], durable=True, happened=True)
 
 
 def _begun(state: SessionState, closing: Sequence[NewFact]) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from agentsh.events.tool import Effect
 if TYPE_CHECKING:
     from agentsh.engine.shell.judge import Part
 
+HARMLESS = "harmless"
+"""The label of a call that needs no question because of its words alone."""
 GUARDED = frozenset({".git"})
 """Directories whose files decide what programs outside of the sandbox run; a change of them is always asked about."""
 
@@ -59,7 +61,8 @@ def decide(request: Request) -> Decision:
         return Decision("deny", f"it cannot be told whether the rule {unclear} forbids it")
     harmless = parts is not None and all(part.problem is None for part in parts) and not request.leaving
     reads = request.effects <= {"read"}
-    if request.mode == "plan" and not (reads or (harmless and not request.effects & {"write", "net"})):
+    looks_outside = request.effects == {"net"}  # it changes nothing, and is asked about
+    if request.mode == "plan" and not (reads or looks_outside or (harmless and "write" not in request.effects)):
         return Decision("deny", "plan mode is read-only")
     if request.mode == "yolo":
         return Decision("allow", "yolo")
@@ -82,7 +85,7 @@ def _by_mode(request: Request, *, harmless: bool, guarded: bool) -> Decision:
     if request.leaving:
         return Decision("ask", "asked", "it asks to run outside of the sandbox")
     if harmless:
-        return Decision("allow", "harmless")
+        return Decision("allow", HARMLESS)
     if guarded and not (request.sandboxed and "exec" in request.effects):
         return Decision("ask", "asked", "it changes files that decide what other programs run")
     left = [part for part in request.parts or () if part.problem and not _allowed(part, request.rules.allow)]

@@ -7,7 +7,7 @@ from typing import Any
 from agentsh.base.errors import PathRefused, ToolFailed
 from agentsh.engine.edits import diff
 from agentsh.ports.tool import Tool, ToolContext
-from agentsh.ports.workspace import Change, Entry, ProcessResult, Wanted, Workspace
+from agentsh.ports.workspace import Change, Entry, ProcessResult, ShellState, Wanted, Workspace
 
 
 class DryWorkspace:
@@ -71,6 +71,10 @@ class DryWorkspace:
         """Return what a pattern stands for."""
         return self._real.expands(pattern)
 
+    def starts_in(self, directory: str | None) -> str:
+        """Return where a command would start."""
+        return self._real.starts_in(directory)
+
     async def run(
         self,
         command: str,
@@ -78,7 +82,9 @@ class DryWorkspace:
         timeout_s: float,
         max_bytes: int,
         on_output: Callable[[str], None] | None = None,
+        on_bytes: Callable[[bytes], None] | None = None,
         outside_sandbox: bool = False,
+        shell: ShellState | None = None,
     ) -> ProcessResult:
         """Run nothing."""
         raise ToolFailed("nothing is run for a preview")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from agentsh.engine.shell.judge import Part
 
 _RULE = re.compile(r"([a-z][a-z_]*)(?:\((.+)\))?", re.DOTALL)
+WEB = "web_fetch"
 _COMMAND_TOOLS = frozenset({"shell"})
 _READING = frozenset({"read", "grep", "list", "glob"})
 _WRITING = frozenset({"write", "edit", "apply_patch"})
@@ -34,7 +35,8 @@ _WITH_SUBCOMMANDS = names("""
 class Rule:
     """One rule. tool: whose calls. about: a path in the style of .gitignore, or a command; None: every call.
 
-    `read` stands for every tool that only reads files, `write` for every one that changes them. A command is matched
+    `read` stands for every tool that only reads files, `write` for every one that changes them. Of `web_fetch` it is
+    the host that is matched, as if it were the name of a file. A command is matched
     word by word, `*` inside a word is any text; a last word `*` is any number of further words.
     """
 
@@ -123,7 +125,7 @@ def suggested(parts: "Sequence[Part]") -> tuple[str, ...]:
         if part.problem is None:
             continue
         if part.tool != "shell":
-            rules[part.tool] = None
+            rules[f"{part.tool}({part.paths[0]})" if part.tool == WEB and part.paths else part.tool] = None
             continue
         words = part.words
         if not words or any(w is None or not re.fullmatch(r"[^\s()*]+", w) for w in words):

@@ -6,6 +6,7 @@ little.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cache
 from math import log2
@@ -162,8 +163,10 @@ def find(text: str) -> Iterator[Found]:
     yield from sure
     lowered = text.lower()
     if any(marker in lowered for marker in _NAMES_MARKERS):
+        sure.sort()
         for one in _in_lines(text):
-            if not any(known.start <= one.start < known.end for known in sure):
+            before = bisect_right(sure, one.start, key=lambda known: known.start)
+            if not before or one.start >= sure[before - 1].end:
                 yield one
 
 

@@ -53,9 +53,11 @@ class Secrets:
         """Return `text` with every secret replaced. Cleaning twice is cleaning once."""
         if not self._on:
             return text
-        for start, end, _ in reversed(self._found(text)):
-            text = text[:start] + self._placeholder(text[start:end]) + text[end:]
-        return text
+        parts, at = [], 0
+        for start, end, _ in self._found(text):
+            parts += (text[at:start], self._placeholder(text[start:end]))
+            at = end
+        return "".join([*parts, text[at:]]) if parts else text
 
     def payload(self, value: Any) -> Any:
         """Return JSON with every string cleaned, names of members excepted; what needs no change is shared."""

@@ -13,6 +13,7 @@ from agentsh.context.state import SessionState
 from agentsh.engine.aside import Asides
 from agentsh.engine.compactor import Compactor
 from agentsh.engine.gate import Gate
+from agentsh.engine.jobs import JobKeeper
 from agentsh.engine.journal import Journal
 from agentsh.engine.open import Refolded
 from agentsh.engine.rewinding import Moment, Outcome, Rewinder, What, WholeLog, moments
@@ -26,6 +27,7 @@ from agentsh.events.turn import Attachment, TextQueued, TextWithdrawn
 from agentsh.events.user import SideAnswer
 from agentsh.log.store import OpenLog
 from agentsh.ports.hook import Hook, SessionMoment
+from agentsh.ports.jobs import Job
 from agentsh.ports.model import Model
 from agentsh.ports.snapshots import NoSnapshots, Snapshots
 
@@ -53,7 +55,8 @@ class Parts:
     upkeep: None where nothing is kept beside the log. look: what has changed around the session, to be recorded
     before a message. leave: called last of all, when the session is closed: nothing of it may go on. hooks: are told
     what happens. snapshots: of the workspace. whole: the log; None for a session that cannot be rewound. stop: ends
-    what goes on in the background; blocks. commands: of the user's own. asides: questions aside.
+    what goes on in the background; blocks. commands: of the user's own. asides: questions aside. jobs: in the
+    background, killed first of all.
     """
 
     log: OpenLog
@@ -73,6 +76,7 @@ class Parts:
     stop: Callable[[], None] = field(default=lambda: None)
     commands: UserCommands | None = None
     asides: Asides | None = None
+    jobs: JobKeeper | None = None
 
 
 class Session:
@@ -311,6 +315,20 @@ class Session:
         if model != self.state.model or request != self.state.request:
             await self._journal.record(ModelChanged(model=model, request=request), durable=True, happened=True)
 
+    def list_jobs(self) -> list[Job]:
+        """Return the background jobs of the session: all that run, and the newest of those that ended."""
+        return [] if self._parts.jobs is None else self._parts.jobs.list_jobs()
+
+    async def kill_job(self, job: str) -> Job:
+        """End a background job.
+
+        Raises:
+            ToolFailed: there is no such job.
+        """
+        if self._parts.jobs is None:
+            raise UsageProblem("this session has no jobs")
+        return await self._parts.jobs.kill(job)
+
     async def moments(self) -> list[Moment]:
         """Return the moments that a rewind may go back to: before each turn, with what it did to files."""
         whole = self._parts.whole
@@ -358,6 +376,8 @@ class Session:
         await self._idle.wait()
         if self._questions:
             await asyncio.wait(self._questions)
+        if self._parts.jobs is not None:
+            await self._parts.jobs.close()
         if not self._closed:
             self._closed = True
             with contextlib.suppress(LogError):  # what they say is lost with the log that cannot be written

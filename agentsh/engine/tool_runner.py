@@ -9,21 +9,24 @@ from agentsh.base.clock import Clock
 from agentsh.base.errors import BadArguments, LogWriteFailed, ToolFailed
 from agentsh.base.text import middle_cut, one_line, tail_bytes
 from agentsh.base.waiting import to_the_end
+from agentsh.context.jobs import untold
 from agentsh.context.repairs import MAX_MODEL_BYTES
 from agentsh.engine.gate import Gate, Refused
 from agentsh.engine.journal import Journal
 from agentsh.engine.keeping import Keeper
+from agentsh.engine.policy import HARMLESS
 from agentsh.engine.saver import Saver
 from agentsh.engine.secret_stream import SecretStream
-from agentsh.engine.secrets import Secrets, UnknownSecret
+from agentsh.engine.secrets import PLACEHOLDER, Secrets, UnknownSecret
 from agentsh.events.event import Event, NewFact
 from agentsh.events.signals import ToolProgress
 from agentsh.events.tool import PartialOutput, ResultStatus, ToolCall, ToolResult, ToolStarted
 from agentsh.ports.hook import Hook
+from agentsh.ports.services import Services
 from agentsh.ports.snapshots import NoSnapshots, Snapshots
 from agentsh.ports.texts import Texts
 from agentsh.ports.tool import Tool, ToolContext, ToolOutcome
-from agentsh.ports.workspace import Workspace
+from agentsh.ports.workspace import ShellState, Workspace
 
 MAX_USER_BYTES = 4_000
 MAX_SEEN_BYTES = 4_000
@@ -61,6 +64,7 @@ class ToolRunner:
         texts: Texts,
         clock: Clock,
         snapshots: Snapshots | None = None,
+        services: Services | None = None,
     ) -> None:
         self._journal = journal
         self._keeper = Keeper(journal, snapshots or NoSnapshots())
@@ -70,6 +74,7 @@ class ToolRunner:
         self._hooks = hooks
         self._texts = texts
         self._clock = clock
+        self._services = services or Services()
 
     async def run(self, calls: Sequence[Event]) -> None:
         """Run the calls in source order; neighbours that only read run together. Results keep source order.
@@ -209,7 +214,7 @@ class ToolRunner:
             if text := seen.add(text):
                 self._journal.signal(ToolProgress(prepared.event.seq, text))
 
-        context = ToolContext(self._workspace, prepared.call.call, progress)
+        context = ToolContext(self._workspace, prepared.call.call, progress, self._services_for(prepared))
         try:
             outcome = await prepared.tool.run(context, prepared.arguments)
         except ToolFailed as error:
@@ -221,6 +226,27 @@ class ToolRunner:
             outcome = ToolOutcome(f"The tool itself failed: {text}", one_line(text, 200), status="error")
         return outcome, int((self._clock.monotonic_s() - began_s) * 1000)
 
+    def _services_for(self, prepared: Prepared) -> Services:
+        state = self._journal.state
+        kept = state.shell.exports if state.shell is not None else {}
+        # What the log has a placeholder for is not known any more, or should not be.
+        exports = {name: value for name, value in kept.items() if value is None or not PLACEHOLDER.search(value)}
+        shell = ShellState() if state.shell is None else ShellState(state.shell.directory, exports)
+        held = state.mode == "auto" and self._workspace.sandbox != "none"
+        return self._services._replace(shell=shell, bare=prepared.decision == HARMLESS and not held)
+
+    def _with_news(self, outcome: ToolOutcome) -> ToolOutcome:
+        """Return an outcome that tells of the background jobs whose end the model does not know of yet."""
+        news = [job for job in untold(self._journal.state) if job.job not in outcome.jobs]
+        if not news:
+            return outcome
+        texts = [f"[{self._texts.text(job.for_model)}]" for job in news if job.for_model is not None]
+        return replace(
+            outcome,
+            for_model="\n".join([outcome.for_model, *texts]),
+            jobs=(*outcome.jobs, *(job.job for job in news)),
+        )
+
     async def _finish(self, prepared: Prepared, start: Event, finished: tuple[ToolOutcome, int]) -> None:
         outcome, duration_ms = finished
         notes = list(prepared.notes)
@@ -229,10 +255,12 @@ class ToolRunner:
             notes += [f"[{hook.name}: {note}]"] if note else []
         if notes:
             outcome = replace(outcome, for_model="\n".join([outcome.for_model, *notes]))
-        result = _result(prepared.call, cleaned(outcome, self._journal.secrets), duration_ms)
+        outcome = cleaned(self._with_news(outcome), self._journal.secrets)
+        result = _result(prepared.call, outcome, duration_ms)
         effects, call = prepared.tool.spec.effects, prepared.call.call
         async with self._keeper.after(effects, call, start.seq, outcome.edits) as changed:
-            await self._journal.record_all([*changed, NewFact(result, start.seq)], happened=True)
+            said = [NewFact(fact, start.seq) for fact in outcome.facts]
+            await self._journal.record_all([*changed, NewFact(result, start.seq), *said], happened=True)
 
 
 def cleaned(outcome: ToolOutcome, secrets: Secrets) -> ToolOutcome:
@@ -281,6 +309,8 @@ def _result(call: ToolCall, outcome: ToolOutcome, duration_ms: int) -> ToolResul
     optional: dict[str, Any] = {}
     if outcome.exit is not None:
         optional["exit"] = outcome.exit
+    if outcome.jobs:
+        optional["jobs"] = outcome.jobs
     if outcome.output is not None:
         optional["output"] = outcome.output.decode("utf-8", "replace")
     elif for_model != outcome.for_model:

@@ -47,13 +47,16 @@ class Turn:
         tools: ToolRunner,
         limits: Limits,
         clock: Clock,
+        quiet: asyncio.Lock | None = None,
     ) -> None:
+        """Take the parts. quiet: held while a reply comes; what it keeps waiting must not be recorded in between."""
         self._journal = journal
         self._step = step
         self._compactor = compactor
         self._tools = tools
         self._limits = limits
         self._clock = clock
+        self._quiet = quiet or asyncio.Lock()
         self._work: asyncio.Task[TurnEnd] | None = None
         self._stop = False
 
@@ -121,7 +124,8 @@ class Turn:
             if limit is not None and (turn.cost_usd or 0) >= limit:
                 return "max_cost"
             await self._compactor.make_room()
-            calls = await self._step.run()
+            async with self._quiet:
+                calls = await self._step.run()
             await self._tools.run(calls)
             steered = await self._journal.record_from(_steering)
             if not calls and not steered:

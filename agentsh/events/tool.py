@@ -78,7 +78,7 @@ class ToolResult(Fact):
     """The one result of a call; cause: the tool_started, or the tool_call where it never started.
 
     for_model: what the model is told. for_user: what the screen shows. output: the whole, where that is more.
-    images: what the model is shown with it, where it takes images.
+    images: what the model is shown with it, where it takes images. jobs: whose end it tells.
     """
 
     type: Literal["tool_result"] = "tool_result"
@@ -89,6 +89,7 @@ class ToolResult(Fact):
     for_user: Text
     duration_ms: int
     output: Text | None = None
+    jobs: tuple[str, ...] = ()
     images: tuple[Attachment, ...] = ()
 
 
@@ -113,10 +114,34 @@ class HookAnswered(Fact):
     message: Text | None
 
 
+class ShellChanged(Fact):
+    """Where the next command starts, and with which variables: the whole of it from here on; cause: the tool_started.
+
+    directory: relative to the workspace, `.` for its root. exports: what is not as a new shell has it: name to value,
+    null for one that is unset.
+    """
+
+    type: Literal["shell_changed"] = "shell_changed"
+    directory: str
+    exports: dict[str, str | None]
+
+
 class JobChanged(Fact):
-    """A background job changed its state."""
+    """A background job began (state `running`) or came to its end: `ended` by itself, `timed_out`, `killed`, `failed`
+    (it could not be started), `unknown` (it ran when agentsh itself ended).
+
+    call: of the tool that started it. command: where it began. exit: code, negative signal number. output: what it
+    printed, output_bytes of it in all. for_model: what the model is told of its end.
+    """
 
     type: Literal["job_changed"] = "job_changed"
     job: str
     state: str
     detail: JsonValue = None
+    call: str | None = None
+    command: Text | None = None
+    exit: int | None = None
+    output: Text | None = None
+    output_bytes: int | None = None
+    duration_ms: int | None = None
+    for_model: Text | None = None

@@ -42,6 +42,7 @@ AnyFact = Annotated[
     | tool.ToolResult
     | tool.PartialOutput
     | tool.HookAnswered
+    | tool.ShellChanged
     | tool.JobChanged
     | model.WindowLearned
     | user.UserCommand

@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from agentsh.events.base import Fact
 from agentsh.events.tool import Effect
 from agentsh.events.turn import Attachment
+from agentsh.ports.services import NO_SERVICES, Services
 from agentsh.ports.workspace import Workspace
 
 LEAVE = "outside_sandbox"
@@ -50,7 +52,8 @@ class ToolOutcome:
 
     for_model: all that the model is told. for_user: what the screen shows: first line the summary, then detail.
     output: the whole output, where for_model holds only a part of it. images: shown to a model that takes images,
-    and named to others; each made by `workspace.images.image_attachment`.
+    and named to others; each made by `workspace.images.image_attachment`. facts: what it changed in the session, to
+    be recorded with its result. jobs: background jobs whose end for_model tells.
     """
 
     for_model: str
@@ -60,18 +63,21 @@ class ToolOutcome:
     edits: tuple[Edit, ...] = ()
     output: bytes | None = None
     images: tuple[Attachment, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    jobs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """All that a tool gets; a fourth field needs an ADR.
+    """All that a tool gets; a fifth field needs an ADR, as the fourth did (0010).
 
-    progress: shows new output while it runs; may be dropped.
+    progress: shows new output while it runs; may be dropped. services: what else the session offers.
     """
 
     workspace: Workspace
     call_id: str
     progress: Callable[[str], None] = field(default=lambda text: None)
+    services: Services = field(default=NO_SERVICES)
 
 
 class Tool(Protocol):

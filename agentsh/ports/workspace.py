@@ -1,8 +1,9 @@
 """The port to a working directory: all that tools may do to files and processes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from types import MappingProxyType
+from typing import Literal, NamedTuple, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +13,16 @@ class Entry:
     path: str
     kind: Literal["file", "directory", "link", "other"]
     size: int
+
+
+class ShellState(NamedTuple):
+    """What one command leaves to the next. directory: relative to the root; None: where a new shell starts.
+
+    exports: variables that are not as a new shell has them: name to value, None for one that is unset.
+    """
+
+    directory: str | None = None
+    exports: Mapping[str, str | None] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +52,9 @@ class ProcessResult:
     total_bytes: size of the whole output. whole: all of it as kept, where the cap cut it and it is within 10 MiB.
     left_running: the direct child ended but a descendant kept the pipe open; it was killed.
     stopped: why it was killed before its time, for the model.
+    began_in: the directory, relative to the root. shell: what it leaves to the next; None where it told nothing.
+    left_workspace: it ended in this directory outside. not_kept: variables that it exported and that are not in
+    `shell`: secrets, and what is too long.
     """
 
     exit: int | None
@@ -51,6 +65,10 @@ class ProcessResult:
     left_running: bool
     duration_ms: int
     stopped: str | None = None
+    began_in: str = "."
+    shell: ShellState | None = None
+    left_workspace: str | None = None
+    not_kept: tuple[str, ...] = ()
 
 
 class Workspace(Protocol):
@@ -137,6 +155,10 @@ class Workspace(Protocol):
         """Return the paths that a shell pattern stands for now, as the shell would spell them; at most 1,000."""
         ...
 
+    def starts_in(self, directory: str | None) -> str:
+        """Return where a command starts, relative to the root: `directory` while it is there, else as a new shell."""
+        ...
+
     async def run(
         self,
         command: str,
@@ -144,11 +166,14 @@ class Workspace(Protocol):
         timeout_s: float,
         max_bytes: int,
         on_output: Callable[[str], None] | None = None,
+        on_bytes: Callable[[bytes], None] | None = None,
         outside_sandbox: bool = False,
+        shell: ShellState | None = None,
     ) -> ProcessResult:
         """Run a shell command in the workspace, in a process group of its own, with a scrubbed environment.
 
-        outside_sandbox: without the sandbox, where there is one.
+        on_output: shown output, as text, at a pace for eyes. on_bytes: given every byte, as it comes.
+        outside_sandbox: without the sandbox, where there is one. shell: what the command before left.
 
         Returns when the direct child has ended, even if a descendant keeps the pipe open.
         Cancellation kills the whole group before it is passed on.

@@ -24,7 +24,7 @@ OWN_ROWS = 60
 """Of what a command of the user's own printed: they asked to see it."""
 PROGRESS_CHARS = 4_000
 
-SUBJECTS = ("command", "pattern", "query", "url", "path", "name", "patch")
+SUBJECTS = ("command", "pattern", "query", "question", "url", "path", "name", "id", "patch")
 """Arguments that say by themselves what a call is about; the first that is there. A test holds them against what our
 tools say of themselves, which no fact tells. Of any other tool the first short argument is shown, with its name."""
 MAX_OTHER_CHARS = 80

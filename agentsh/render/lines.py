@@ -146,8 +146,16 @@ def _todo(page: Page, event: Event, fact: turn.TodoChanged) -> list[str]:
         known = item if isinstance(item, dict) else {"text": str(item)}
         mark = {"done": "☑", "completed": "☑", "in_progress": "▶"}.get(str(known.get("status")), "☐")
         text = known.get("text") or known.get("content") or known.get("title") or item
-        rows.extend(page.line(f"  {mark} {text}".rstrip()))
+        rows.extend(page.under(mark, theme.DIM, one_line(str(text), 1_000), theme.DIM))
     return rows
+
+
+def _job(page: Page, event: Event, fact: tool.JobChanged) -> list[str]:
+    if fact.state == "running":  # the call that started it tells of it
+        return []
+    exit_code = f", exit {fact.exit}" if fact.exit is not None else ""
+    after = f" after {theme.duration(fact.duration_ms)}" if fact.duration_ms is not None else ""
+    return page.line(f"— job {fact.job}: {fact.state.replace('_', ' ')}{exit_code}{after} —")
 
 
 def _hook(page: Page, event: Event, fact: tool.HookAnswered) -> list[str]:
@@ -214,7 +222,7 @@ LINES: dict[str, Callable[[Page, Event, Any], list[str]]] = {
     "compaction_undone": _said("— compaction undone: the context is what it was before it —"),
     "image_dropped": _said("— an image is left out of the context from here: {fact.reason} —"),
     "window_learned": _nothing,
-    "job_changed": _said("— job {fact.job}: {fact.state} —"),
+    "job_changed": _job,
     "environment_changed": _nothing,
     "tagged": _nothing,
     "checkpoint": _nothing,
@@ -226,5 +234,6 @@ LINES: dict[str, Callable[[Page, Event, Any], list[str]]] = {
     "approval_asked": _nothing,
     "user_command": _nothing,
     "side_question": _nothing,
+    "shell_changed": _nothing,
 }
 """Every kind of fact but agent_message and those of `calls` and `asides`; a test holds it against the vocabulary."""

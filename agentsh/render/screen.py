@@ -38,7 +38,13 @@ TRICKLE_CHARS = 80
 SPIN_S = 1 / 4
 RUNNING_ROWS = 4
 DEFAULT_SIZE = (80, 24)
-KINDS = {"user_message": "user", "approval_answered": "tool", "opened": "opening", "recovered": "opening"}
+KINDS = {
+    "user_message": "user",
+    "approval_answered": "tool",
+    "todo_changed": "tool",
+    "opened": "opening",
+    "recovered": "opening",
+}
 """What a fact's lines stand together with, where it is not with other remarks."""
 UNRECORDED = "! the reply above is not in the record: it broke off before it was saved"
 

@@ -1,13 +1,18 @@
-"""Asking the user for a yes, through the prompt that is there."""
+"""Asking the user for a yes, or for an answer, through the prompt that is there."""
 
 import asyncio
 
 from agentsh.ports.approver import Answer, Question
+from agentsh.ports.asker import UserQuestion
+from agentsh.repl.ask_user import ModelQuestion
 from agentsh.repl.terminal import ReplIO
 
 
 class TerminalApprover:
-    """Asks where the input is; the question goes when it is answered, and the fact tells what was said."""
+    """Asks where the input is; the question goes when it is answered, and the fact tells what was said.
+
+    Implements `ports.approver.Approver` and `ports.asker.Asker`: one question at a time.
+    """
 
     def __init__(self, io: ReplIO) -> None:
         self._io = io
@@ -19,3 +24,8 @@ class TerminalApprover:
             if self._io.ask is None:  # nobody sits there any more
                 return Answer("no")
             return await self._io.ask(question)
+
+    async def ask_user(self, question: UserQuestion) -> str | None:
+        """Return what the user chose or typed; None where they did not want to answer."""
+        answer = await self.ask(ModelQuestion.of(question))
+        return answer.reason if answer.verdict == "yes" else None

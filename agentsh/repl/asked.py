@@ -27,8 +27,10 @@ _VERDICTS: dict[str, Verdict] = {"y": "yes", "s": "session", "p": "project", "n"
 class Asked:
     """One question. answer: done once there is one. typed: keys that came too early to be an answer.
 
-    reasoning: the input line takes the reason for a no.
+    reasoning: the input line takes the reason for a no, or whatever `label` says.
     """
+
+    label = "no, because: "
 
     def __init__(self, question: Question, now_s: Callable[[], float]) -> None:
         self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
@@ -47,6 +49,10 @@ class Asked:
                 self._quiet_from_s = now
             self.typed.append(data.replace("\r", "\n"))
             return
+        self.act(data)
+
+    def act(self, data: str) -> None:
+        """Take a key that is an answer, or shows more."""
         if data == "e":
             self.reasoning = True
         elif data == " ":
@@ -64,6 +70,10 @@ class Asked:
         """Return the question as it is shown; from the first time on, silence is waited for."""
         if self._quiet_from_s is None:
             self._quiet_from_s = self._now_s()
+        return self.shown(columns, room)
+
+    def shown(self, columns: int, room: int) -> list[StyleAndTextTuples]:
+        """Return the rows of the question."""
         return question_rows(self._question, columns, room, self._first)
 
     def _done(self, answer: Answer) -> None:
@@ -81,7 +91,7 @@ def question_rows(question: Question, columns: int, rows: int, first: int = 0) -
     first: the line of the preview to begin with; the space bar shows the next ones.
     """
     lines = _lines(question)[first:]
-    keys = _keys(columns, [*KEYS[:2], FOR_PROJECT, *KEYS[2:]] if question.rules else KEYS)
+    keys = key_rows(columns, [*KEYS[:2], FOR_PROJECT, *KEYS[2:]] if question.rules else KEYS)
     why = textwrap.wrap(one_line(question.why, 400), max(columns - 4, 10))[:WHY_ROWS]
     room = max(min(PREVIEW_ROWS, rows - len(keys) - 1 - len(why) - bool(question.rules)), 1)
     left_out = len(lines) - room
@@ -104,7 +114,8 @@ def question_rows(question: Question, columns: int, rows: int, first: int = 0) -
     return found + keys
 
 
-def _keys(columns: int, keys: Sequence[tuple[str, str]]) -> list[StyleAndTextTuples]:
+def key_rows(columns: int, keys: Sequence[tuple[str, str]]) -> list[StyleAndTextTuples]:
+    """Return which key means what, in as many rows as that takes."""
     rows: list[StyleAndTextTuples] = [[]]
     used = 0
     for key, meaning in keys:

@@ -18,6 +18,7 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
 from agentsh.ports.approver import Answer, Question
+from agentsh.repl.ask_user import asked_of
 from agentsh.repl.asked import Asked
 from agentsh.repl.attention import Attention
 from agentsh.repl.history import TypedHistory
@@ -205,7 +206,7 @@ class Prompt:
         """Return the answer of one key. What was typed is kept, and is there again afterwards."""
         typed, notice = self.buffer.document, self.notice
         self.notice = Notice()
-        asked = self.asked = Asked(question, self._now_s)
+        asked = self.asked = asked_of(question, self._now_s)
         self.buffer.reset()
         self._session.app.invalidate()
         self.attention.call(f"asks: {question.tool} {question.subject}")
@@ -273,4 +274,4 @@ class Prompt:
     def _message(self) -> StyleAndTextTuples:
         if self.asked is None:
             return [("class:mark", "› " if self.picking is None else "/ ")]
-        return [("class:ask", "no, because: ")] if self.asked.reasoning else []
+        return [("class:ask", self.asked.label)] if self.asked.reasoning else []

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from agentsh.base.errors import BadArguments, ToolFailed
 from agentsh.base.text import clean
+from agentsh.ports.services import Services
 from agentsh.ports.tool import Tool, ToolContext, ToolOutcome
 from agentsh.ports.workspace import Workspace
 from agentsh.workspace.local import LocalWorkspace
@@ -96,11 +97,14 @@ class ToolContract:
         yield LocalWorkspace(root, session=SESSION)
         kill_session(SESSION)
 
+    services = Services()
+    """What the tool gets of a session; override it where it needs something."""
+
     def call(self, tool: Tool, workspace: Workspace, arguments: str) -> ToolOutcome:
         """Do what the engine does; anything but ToolFailed is a bug of the tool."""
         try:
             checked = tool.parse(arguments)
-            outcome = asyncio.run(tool.run(ToolContext(workspace, "call_1"), checked))
+            outcome = asyncio.run(tool.run(ToolContext(workspace, "call_1", services=self.services), checked))
         except ToolFailed as error:
             outcome = ToolOutcome(str(error), error.message, "error")
         self.check(outcome)
@@ -209,7 +213,8 @@ class ToolContract:
 
         async def cancelled(delay_s: float) -> None:
             checked = tool.parse(json.dumps(self.slow_arguments(good_arguments)))
-            task = asyncio.ensure_future(tool.run(ToolContext(workspace, "call_1"), checked))
+            context = ToolContext(workspace, "call_1", services=self.services)
+            task = asyncio.ensure_future(tool.run(context, checked))
             await asyncio.sleep(delay_s)
             task.cancel()
             await asyncio.wait([task])

@@ -21,11 +21,15 @@ _HEAD_SHARE = 2 / 3
 
 
 class Capture:
-    """Takes bytes as they come. total_bytes: how many there were. Memory: at most 10 MiB, then twice max_bytes."""
+    """Takes bytes as they come. total_bytes: how many there were. Memory: at most 10 MiB, then twice max_bytes.
 
-    def __init__(self, max_bytes: int) -> None:
+    whole_bytes: up to which the whole is kept, where that is not 10 MiB.
+    """
+
+    def __init__(self, max_bytes: int, *, whole_bytes: int | None = None) -> None:
         self.total_bytes = 0
         self._max_bytes = max_bytes
+        self._whole_bytes = max(MAX_WHOLE_BYTES if whole_bytes is None else whole_bytes, max_bytes)
         self._head_bytes = int(max_bytes * _HEAD_SHARE)
         self._tail_bytes = max_bytes - self._head_bytes
         self._kept = bytearray()
@@ -36,7 +40,7 @@ class Capture:
         self.total_bytes += len(data)
         if self._tail is None:
             self._kept += data
-            if self.total_bytes > max(MAX_WHOLE_BYTES, self._max_bytes):
+            if self.total_bytes > self._whole_bytes:
                 self._tail = self._kept[len(self._kept) - self._tail_bytes :]
                 self._kept = self._kept[: self._head_bytes]
             return

@@ -8,6 +8,8 @@ SESSION_MARK = "AGENTSH_SESSION"
 """Names the session in every process that it started, so that strays can be found in /proc/PID/environ."""
 RUN_MARK = "AGENTSH_RUN"
 """Names one run of one command, so that runs beside each other do not take each other for strays."""
+PROCESS_MARK = "AGENTSH_PROCESS"
+"""Names the process of agentsh that started a command: what it left when it was killed is ended, and no other's."""
 
 _NAMES = """
     PATH HOME LANG LANGUAGE TZ USER LOGNAME SHELL TMPDIR HOSTNAME
@@ -35,6 +37,11 @@ _FIXED = {
 }
 
 
+def is_secret(name: str, value: str) -> bool:
+    """Tell whether a variable looks like a secret: by its name, or by a password in a URL."""
+    return bool(_SECRET_NAME.search(name) or _SECRET_VALUE.search(value))
+
+
 def scrubbed(outer: Mapping[str, str], *, session: str, ceiling: str | None) -> dict[str, str]:
     """Return what of `outer` a command may see, and what keeps it from waiting for a terminal.
 
@@ -44,9 +51,7 @@ def scrubbed(outer: Mapping[str, str], *, session: str, ceiling: str | None) -> 
     inner = {
         name: value
         for name, value in outer.items()
-        if (name in _ALLOWED or name.startswith("LC_"))
-        and not _SECRET_NAME.search(name)
-        and not _SECRET_VALUE.search(value)
+        if (name in _ALLOWED or name.startswith("LC_")) and not is_secret(name, value)
     }
     inner.setdefault("PATH", os.defpath)
     inner |= _FIXED

@@ -4,18 +4,20 @@ import asyncio
 import glob
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 from agentsh.base.errors import ToolFailed
-from agentsh.ports.workspace import Change, Entry, ProcessResult, Wanted
+from agentsh.ports.workspace import Change, Entry, ProcessResult, ShellState, Wanted
 from agentsh.workspace.bounds import remove_tmp
-from agentsh.workspace.environ import scrubbed
+from agentsh.workspace.environ import PROCESS_MARK, scrubbed
 from agentsh.workspace.ignore import GITIGNORE, MAX_GITIGNORE_BYTES, Ignore
 from agentsh.workspace.jail import Jail
 from agentsh.workspace.process import run_shell
 from agentsh.workspace.sandbox import Limits, Sandbox
 from agentsh.workspace.strays import kill_session
+from agentsh.workspace.watcher import Watcher
 
 MAX_EXPANDED = 1_000
 
@@ -33,16 +35,19 @@ class LocalWorkspace:
         sandbox: Sandbox | None = None,
         limits: Limits | None = None,
         tmp: str | None = None,
+        watched: bool = False,
     ) -> None:
         """Use `root`, which is there. session: marks the processes. start: the directory in it where commands begin.
 
         in_place: the directory is the user's own and may be part of a repository above it; otherwise git never
         looks above it. sandbox: holds commands. limits: for commands, in it or not. tmp: a private temporary
-        directory that goes with the workspace.
+        directory that goes with the workspace. watched: commands that no sandbox ends with this process are ended by
+        a process beside it.
         """
         self._sandbox = sandbox
         self._limits = limits
         self._tmp = tmp
+        self._watcher = Watcher() if watched else None
         self._jail = Jail(str(root))
         self._session = session
         self._start = start
@@ -163,6 +168,13 @@ class LocalWorkspace:
         found = glob.iglob(pattern, root_dir=self.root, include_hidden=True)
         return list(islice(found, MAX_EXPANDED))
 
+    def starts_in(self, directory: str | None) -> str:
+        """Return where a command starts, relative to the root: `directory` while it is there, else `start`, or it."""
+        for each in (directory, self._start if directory is None else None):
+            if each is not None and self._jail.kind(each) == "directory":
+                return self._jail.relative(each)
+        return "."
+
     async def run(
         self,
         command: str,
@@ -170,26 +182,47 @@ class LocalWorkspace:
         timeout_s: float,
         max_bytes: int,
         on_output: Callable[[str], None] | None = None,
+        on_bytes: Callable[[bytes], None] | None = None,
         outside_sandbox: bool = False,
+        shell: ShellState | None = None,
     ) -> ProcessResult:
-        """Run a shell command. It starts in the same directory always: the root, or `start` while that is there."""
-        begin = self.root
-        if self._start is not None and self._jail.kind(self._start) == "directory":
-            begin = os.path.join(self.root, self._start)
-        return await run_shell(
+        """Run a shell command; see the port."""
+        before = shell or ShellState()
+        sandbox = None if outside_sandbox else self._sandbox
+        watcher = self._watcher if sandbox is None or not sandbox.owns_processes else None
+        begin = self.starts_in(before.directory)
+        result = await run_shell(
             command,
-            cwd=begin,
-            environment=scrubbed(os.environ, session=self._session, ceiling=self._ceiling),
+            cwd=self.root if begin == "." else os.path.join(self.root, begin),
+            environment=self._environment(),
             timeout_s=timeout_s,
             max_bytes=max_bytes,
             on_output=on_output,
-            sandbox=None if outside_sandbox else self._sandbox,
+            on_bytes=on_bytes,
+            sandbox=sandbox,
             limits=self._limits,
+            exported=before.exports,
+            watcher=watcher,
         )
+        return self._inside(replace(result, began_in=begin))
+
+    def _environment(self) -> dict[str, str]:
+        environment = scrubbed(os.environ, session=self._session, ceiling=self._ceiling)
+        return environment if self._watcher is None else {**environment, PROCESS_MARK: self._watcher.value}
+
+    def _inside(self, result: ProcessResult) -> ProcessResult:
+        """Return a result whose directory is told relative to the root, or named as one that is outside."""
+        if result.shell is None or result.shell.directory is None:
+            return result
+        directory = self.real(result.shell.directory)
+        left = result.shell.directory if directory is None else None
+        return replace(result, shell=ShellState(directory or ".", result.shell.exports), left_workspace=left)
 
     async def close(self) -> None:
         """Kill what is left of the session's commands, and remove their temporary directory. Idempotent."""
         await self.kill_strays()
+        if self._watcher is not None:
+            await asyncio.to_thread(self._watcher.close)
         if self._tmp is not None:
             await asyncio.to_thread(remove_tmp, self._tmp)
             self._tmp = None

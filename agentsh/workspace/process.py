@@ -19,12 +19,14 @@ from typing import NamedTuple
 
 from agentsh.base.errors import ToolFailed
 from agentsh.base.waiting import to_the_end
-from agentsh.ports.workspace import ProcessResult
+from agentsh.ports.workspace import ProcessResult, ShellState
 from agentsh.workspace import strays
 from agentsh.workspace.capture import Capture, Preview
 from agentsh.workspace.environ import RUN_MARK
 from agentsh.workspace.sandbox import Launch, Limits, Sandbox, with_limits
+from agentsh.workspace.shell_state import Report, exports_of, has_bash, kept_by
 from agentsh.workspace.strays import Birth, kill_marked
+from agentsh.workspace.watcher import Watcher
 
 TERM_GRACE_S = 1.0
 """From SIGTERM to SIGKILL at the time limit."""
@@ -57,11 +59,18 @@ class Ended(NamedTuple):
 class Sink:
     """One pipe that a process writes into, read on the event loop into a capture and a preview."""
 
-    def __init__(self, max_bytes: int, show: Callable[[str], None] | None = None) -> None:
-        self.capture = Capture(max_bytes)
+    def __init__(
+        self,
+        max_bytes: int,
+        show: Callable[[str], None] | None = None,
+        take: Callable[[bytes], None] | None = None,
+    ) -> None:
+        # Who takes all of it needs no second copy.
+        self.capture = Capture(max_bytes) if take is None else Capture(max_bytes, whole_bytes=0)
         self.ended = asyncio.Event()
         self.heard_s = 0.0
         self._preview = Preview(show) if show else None
+        self._take = take
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._fd = -1
@@ -101,6 +110,8 @@ class Sink:
             return
         self.heard_s = time.monotonic()
         self.capture.add(data)
+        if self._take is not None:
+            self._take(data)
         if self._preview is not None:
             self._preview.add(data)
             due_s = self._preview.due_s
@@ -121,19 +132,24 @@ async def run_shell(
     timeout_s: float,
     max_bytes: int,
     on_output: Callable[[str], None] | None = None,
+    on_bytes: Callable[[bytes], None] | None = None,
     sandbox: Sandbox | None = None,
     limits: Limits | None = None,
+    exported: Mapping[str, str | None] | None = None,
+    watcher: Watcher | None = None,
 ) -> ProcessResult:
     """Run a shell line with /dev/null as its input, stdout and stderr in one pipe; see `Workspace.run`.
 
-    limits: for a command that no sandbox holds; a sandbox has its own.
+    limits: for a command that no sandbox holds; a sandbox has its own. exported: variables that the shell sets first.
+    Of what it leaves to the next one the directory is absolute. watcher: is told of it.
     """
-    sink = Sink(max_bytes, on_output)
-    argv = [_shell(), "-c", command]
-    launch = (
-        sandbox.launch(argv, cwd) if sandbox is not None else Launch(with_limits(limits, argv) if limits else argv)
-    )
+    sink = Sink(max_bytes, on_output, on_bytes)
+    report = Report() if has_bash() else None
+    argv = ["/bin/sh", "-c", command] if report is None else kept_by(command, exported or {}, report.fd)
+    launch = Launch(with_limits(limits, argv) if limits else argv)
     try:
+        if sandbox is not None:
+            launch = sandbox.launch(argv, cwd)
         ended = await supervise(
             launch.argv,
             cwd=cwd,
@@ -141,13 +157,16 @@ async def run_shell(
             stdin=subprocess.DEVNULL,
             sinks=[sink],
             timeout_s=timeout_s,
-            pass_fds=launch.pass_fds,
+            pass_fds=[*launch.pass_fds, report.fd] if report is not None else launch.pass_fds,
             max_processes=limits.processes if limits is not None else 0,
+            watcher=watcher,
         )
     finally:
         launch.started()
         left = launch.left_running()
+        told = report.read() if report is not None else None
     capture = sink.capture
+    exports, not_kept = exports_of(told.environment, {**environment, **launch.environment}) if told else ({}, ())
     return ProcessResult(
         exit=ended.exit,
         output=capture.text(),
@@ -157,6 +176,8 @@ async def run_shell(
         left_running=ended.left_running or (left and not ended.timed_out),
         duration_ms=ended.duration_ms,
         stopped=ended.stopped,
+        shell=ShellState(told.directory, exports) if told else None,
+        not_kept=not_kept,
     )
 
 
@@ -170,11 +191,13 @@ async def supervise(
     timeout_s: float,
     pass_fds: Sequence[int] = (),
     max_processes: int = 0,
+    watcher: Watcher | None = None,
 ) -> Ended:
     """Run a program in a session and process group of its own until its direct child has ended.
 
     cwd: None for the current directory. sinks: one for stdout and stderr together, or one for each. pass_fds: further
     descriptors for it. max_processes: with more descendants than that at once all are killed; 0 for no limit.
+    watcher: ends it when this process is killed.
     At the time limit the group gets SIGTERM, a second later SIGKILL. Whatever descendants are left then are killed,
     those too that left the group but not the mark in their environment. Cancellation does the same, faster, and is
     passed on afterwards.
@@ -184,7 +207,7 @@ async def supervise(
     """
     mark = secrets.token_hex(8)
     began_s = time.monotonic()
-    child = _Child(_spawn(argv, cwd, {**environment, RUN_MARK: mark}, stdin, sinks, pass_fds), mark)
+    child = _Child(_spawn(argv, cwd, {**environment, RUN_MARK: mark}, stdin, sinks, pass_fds), mark, watcher)
     timed_out = held = False
     watch = asyncio.create_task(child.watch(max_processes)) if max_processes else None
     try:
@@ -209,10 +232,6 @@ async def supervise(
         duration_ms=int((time.monotonic() - began_s) * 1000),
         stopped=f"it had more than {max_processes:,} processes" if child.crowded else None,
     )
-
-
-def _shell() -> str:
-    return "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
 
 
 def _spawn(
@@ -258,12 +277,15 @@ def _why(error: OSError | ValueError, cwd: str | None) -> str:
 class _Child:
     """The direct child and its group. ended: it has; exit: its code, once it was reaped. crowded: killed for that."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", mark: str) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", mark: str, watcher: Watcher | None) -> None:
         self.ended = asyncio.Event()
         self.exit: int | None = None
         self.crowded = False
         self._process = process
         self._mark = mark
+        self._watcher = watcher
+        if watcher is not None:
+            watcher.began(process.pid)
         self._birth = Birth.of(process.pid)
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Task[None] | None = None
@@ -308,6 +330,8 @@ class _Child:
         # By the mark first: it tells the living from those that ended just now and wait to be reaped by init.
         left = kill_marked(RUN_MARK, self._mark, self._birth) > 0
         grouped = self._signal(signal.SIGKILL)
+        if self._watcher is not None:
+            self._watcher.ended(self._process.pid)
         with suppress(subprocess.TimeoutExpired):  # only a process that hangs in the kernel does not die of SIGKILL
             self.exit = self._process.wait(timeout=_KILLED_S)
         return left if strays.AVAILABLE else grouped

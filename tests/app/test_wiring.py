@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from agentsh.app.paths import Home
+from agentsh.app.services import wants_web
 from agentsh.app.settings import Settings, choose_model
 from agentsh.app.stores import STORE, blob_store, event_store
-from agentsh.app.toolset import WAYS_TO_EDIT, Editing, Tools, offered, preferred
+from agentsh.app.toolset import WAYS_TO_EDIT, Editing, Tools, known, offered, preferred
 from agentsh.app.wiring import BLOBS, RENDERERS, STORES, TOOLS, load
 from agentsh.ports.renderer import LiveRenderer, Renderer
 from agentsh.render.final import FinalRenderer
@@ -54,9 +55,18 @@ def test_the_tools_are_offered_in_the_order_of_their_table() -> None:
     assert [tool.spec.name for tool in Tools().values()] == list(Tools()) == list(TOOLS)
 
 
+def test_the_web_is_offered_where_the_settings_say_so() -> None:
+    assert not wants_web(Settings())
+    assert "web_fetch" not in offered("edit")
+    assert "web_fetch" not in known(web=False)
+    assert list(known(web=True)) == list(TOOLS)
+    for given in ({"tools": {"web": True}}, {"permissions": {"allow": ["web_fetch(*.python.org)"]}}):
+        assert wants_web(Settings.model_validate(given))
+
+
 @pytest.mark.parametrize("way", WAYS_TO_EDIT)
 def test_a_model_is_offered_one_way_to_edit(way: Editing) -> None:
-    names = list(offered(way))
+    names = list(offered(way, web=True))
     assert [name for name in names if name in WAYS_TO_EDIT] == [way]
     assert [name for name in TOOLS if name not in WAYS_TO_EDIT or name == way] == names
     assert "nonsense" not in offered(way)

@@ -9,12 +9,13 @@ from agentsh.events.codec import decode, encode
 from agentsh.events.compaction import Compaction, CompactionUndone, SummaryTried
 from agentsh.events.event import Event
 from agentsh.events.session import EnvironmentChanged
-from agentsh.events.tool import PartialOutput, ToolCall, ToolResult, ToolStarted
+from agentsh.events.tool import JobChanged, PartialOutput, ShellChanged, ToolCall, ToolResult, ToolStarted
 from agentsh.events.turn import (
     AgentMessage,
     ContextBuilt,
     PartialMessage,
     TextQueued,
+    TodoChanged,
     TurnFinished,
     UserMessage,
 )  # fmt: skip
@@ -61,7 +62,18 @@ def _facts() -> st.SearchStrategy[Any]:
             for_model=texts,
             for_user=texts,
             duration_ms=st.just(0),
+            jobs=st.sampled_from([(), ("1",), ("1", "2")]),
         ),
+        st.builds(
+            JobChanged,
+            job=st.sampled_from(["1", "2", "x"]),
+            state=st.sampled_from(["running", "ended", "unknown"]),
+            for_model=st.none() | texts,
+        ),
+        st.builds(
+            ShellChanged, directory=st.just("sub"), exports=st.dictionaries(names, st.none() | texts, max_size=2)
+        ),
+        st.builds(TodoChanged, items=st.just(({"text": "x", "status": "done"},))),
         st.builds(PartialMessage, text=texts),
         st.builds(PartialOutput, call=ids, text=texts),
         st.builds(TextQueued, text=texts, steer=st.booleans()),

@@ -94,7 +94,9 @@ def test_fitting_is_valid_within_budget_and_the_same_after_its_cut_was_recorded(
         return
     assert problems(fitted.messages) == []
     assert sum(count_message(m, COUNTER) for m in fitted.messages) == fitted.tokens <= budget
-    assert any(m.role == "user" and m.text == "go on" for m in fitted.messages), "the newest prompt is never cut"
+    assert any(m.role == "user" and m.text.endswith("go on") for m in fitted.messages), (
+        "the newest prompt is never cut"
+    )
     if fitted.cut is not None:
         state.context_from = fitted.cut.from_seq
         state.pruned_before = fitted.cut.pruned_before or state.pruned_before

@@ -54,6 +54,9 @@ class NoWorkspace:
     def expands(self, pattern: str) -> list[str]:
         return []
 
+    def starts_in(self, directory: str | None) -> str:
+        return "."
+
 
 @dataclass
 class Counter:

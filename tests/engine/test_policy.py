@@ -1,14 +1,21 @@
 """What may run: deny before ask before allow, whatever the mode; and each mode as the design has it."""
 
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from agentsh.engine.calls import what_it_does
 from agentsh.engine.policy import Decision, Request, decide
 from agentsh.engine.rules import BadRule, Rules, parse_rule, parse_rules, suggested
 from agentsh.engine.shell.judge import Part, judge
 from agentsh.events.session import Mode
+from agentsh.ports.workspace import Workspace
+from agentsh.tools.shell import TOOL as SHELL
+from agentsh.tools.web_fetch import TOOL as WEB
+from agentsh.workspace.local import LocalWorkspace
+from tests.engine.rig import NoWorkspace
 
 
 class Anywhere:
@@ -116,10 +123,47 @@ def test_files_that_others_run_are_guarded() -> None:
     assert tool("write", ".gitignore", "auto").action == "allow"
 
 
-def test_the_network_is_asked_about() -> None:
-    part = Part("web_fetch", "web_fetch x", (), (), "it reaches out of the workspace")
-    fetch = Request(effects={"net"}, mode="auto", sandboxed=True, rules=Rules(), parts=(part,))
-    assert decide(fetch).action == "ask"
+@pytest.mark.parametrize(
+    ("mode", "given", "action"),
+    [
+        ("ask", Rules(), "ask"),
+        ("auto", Rules(), "ask"),
+        ("plan", Rules(), "ask"),  # it changes nothing
+        ("yolo", Rules(), "allow"),
+        ("auto", rules(allow=["web_fetch(*.python.org)"]), "allow"),
+        ("plan", rules(allow=["web_fetch(docs.python.org)"]), "allow"),
+        ("auto", rules(allow=["web_fetch(python.org)"]), "ask"),
+        ("auto", rules(allow=["web_fetch"], deny=["web_fetch(docs.*)"]), "deny"),
+        ("yolo", rules(deny=["web_fetch(docs.python.org)"]), "deny"),
+        ("auto", rules(allow=["read(*)", "shell", "write"]), "ask"),
+    ],
+)
+def test_the_web_is_judged_by_host(mode: Mode, given: Rules, action: str) -> None:
+    does = what_it_does(WEB, {"url": "https://u@Docs.Python.org:443/3/x?q=1"}, cast(Workspace, NoWorkspace()))
+    request = Request(effects={"net"}, mode=mode, sandboxed=True, rules=given, parts=does.parts)
+    assert decide(request).action == action
+    assert suggested(does.parts) == ("web_fetch(docs.python.org)",)
+
+
+def test_a_url_that_is_none_matches_no_rule() -> None:
+    does = what_it_does(WEB, {"url": "http://[::1"}, cast(Workspace, NoWorkspace()))
+    given = rules(allow=["web_fetch(*)"])
+    assert (
+        decide(Request(effects={"net"}, mode="auto", sandboxed=True, rules=given, parts=does.parts)).action == "ask"
+    )
+
+
+def test_a_line_is_judged_where_it_will_run(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    workspace = LocalWorkspace(tmp_path, session="test-policy")
+    forbids = rules(deny=["read(secret)"])
+    for line, directory, action in (
+        ("cat secret", ".", "deny"), ("cat ../secret", "sub", "deny"), ("cat ../../x", "sub", "ask"),
+        ("cat ../x", "sub", "allow"), ("cat ../x", ".", "ask"), ("cd ..; cat x", "sub", "allow"),
+    ):  # fmt: skip
+        does = what_it_does(SHELL, {"command": line}, workspace, directory)
+        request = Request(effects={"exec"}, mode="ask", sandboxed=False, rules=forbids, parts=does.parts)
+        assert decide(request).action == action, (line, directory)
 
 
 @pytest.mark.parametrize("text", ["", "shell()", "Shell(x)", "shell(x", "x y", "shell(x) y"])

@@ -1,5 +1,6 @@
 """Every tool keeps the contract."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,9 +9,24 @@ from typing import Any
 import pytest
 
 from agentsh.app.wiring import TOOLS, load
+from agentsh.base.clock import SystemClock
+from agentsh.context.state import SessionState
+from agentsh.engine.bus import Bus
+from agentsh.engine.jobs import JobKeeper
+from agentsh.engine.journal import Journal
+from agentsh.engine.secret_stream import SecretStream
+from agentsh.ports.services import Services
+from agentsh.ports.texts import InlineTexts
 from agentsh.ports.tool import Tool
 from agentsh.ports.workspace import Workspace
+from agentsh.testing import MemoryStore
 from agentsh.testing.tool_contract import ESCAPES, SECRET, ToolContract
+from agentsh.tools.web import Fetcher
+from agentsh.workspace.job_output import JobOutputs
+from agentsh.workspace.local import LocalWorkspace
+from tests.tools.test_web import server
+
+__all__ = ["server"]
 
 
 class _Named(ToolContract):
@@ -105,6 +121,48 @@ class TestShell(_Named):
 
     def slow_arguments(self, good: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"command": "sleep 300 & (setsid sleep 300 &) ; sleep 300", "timeout_s": 20}
+
+
+class TestJob(_Named):
+    name = "job"
+
+    @pytest.fixture(autouse=True)
+    def jobs(self, tmp_path: Path) -> None:
+        log = asyncio.run(MemoryStore().create("20261129-k3v9qd", by="test"))
+        journal = Journal(log, SessionState(), Bus(), SystemClock())
+        secrets = journal.secrets
+        outputs = JobOutputs(tmp_path / "jobs", lambda: SecretStream(secrets), secrets.clean)
+        workspace = LocalWorkspace(tmp_path, session="test-contract-jobs")
+        self.services = Services(jobs=JobKeeper(journal, workspace, outputs, InlineTexts(), SystemClock()))
+
+    @pytest.fixture
+    def good_arguments(self) -> Mapping[str, Any]:
+        return {"action": "list", "id": "1", "timeout_s": 0.1}
+
+
+class TestTodo(_Named):
+    name = "todo"
+
+    @pytest.fixture
+    def good_arguments(self) -> Mapping[str, Any]:
+        return {"items": [{"text": "look", "status": "done"}, {"text": "mend", "status": "in_progress"}]}
+
+
+class TestAskUser(_Named):
+    name = "ask_user"
+
+    @pytest.fixture
+    def good_arguments(self) -> Mapping[str, Any]:
+        return {"question": "Which?", "choices": ["this", "that"]}
+
+
+class TestWebFetch(_Named):
+    name = "web_fetch"
+    services = Services(fetch=Fetcher(frozenset({"127.0.0.1"})))
+
+    @pytest.fixture
+    def good_arguments(self, server: str) -> Mapping[str, Any]:
+        return {"url": f"http://{server}/page"}
 
 
 def test_every_tool_is_here() -> None:

@@ -115,4 +115,4 @@ async def test_no_tool_follows_a_link_that_is_swapped_in(root: Path, name: str, 
 
 def test_every_file_tool_is_raced() -> None:
     file_tools = {name for name, target in TOOLS.items() if load(target).spec.effects <= {"read", "write"}}
-    assert file_tools - {"todo", "ask_user"} <= set(ARGUMENTS)
+    assert file_tools - {"todo", "ask_user", "job"} <= set(ARGUMENTS)

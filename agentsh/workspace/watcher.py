@@ -1,0 +1,68 @@
+"""A process beside agentsh that outlives it by an instant: when agentsh is killed, it ends unsandboxed commands.
+
+A sandbox ends its commands by itself. Others would go on after a SIGKILL of agentsh until the session is opened the
+next time.
+"""
+
+import os
+import secrets
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from agentsh.workspace.environ import PROCESS_MARK
+
+LIBRARY_PATHS = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+"""Some interpreters do not start without."""
+PROGRAM = str(Path(__file__).with_name("watcher_main.py"))
+
+
+class Watcher:
+    """This process's end of the pipe. Started with the first command that it is told of; no method raises.
+
+    value: of the variable PROCESS_MARK, for the environment of the commands.
+    """
+
+    def __init__(self) -> None:
+        self.value = secrets.token_hex(8)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def began(self, group: int) -> None:
+        """A process group has begun."""
+        if self._process is None:
+            with suppress(OSError):  # no more processes: the next opening of the session cleans up
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", PROGRAM, f"{PROCESS_MARK}={self.value}"],
+                    stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
+                    env={name: os.environ[name] for name in LIBRARY_PATHS if name in os.environ},
+                    start_new_session=True,  # no key and no closed terminal is meant for it
+                )  # fmt: skip
+        self._tell(b"+%d\n" % group)
+
+    def ended(self, group: int) -> None:
+        """Its leader is about to be reaped, and all of it is dead."""
+        self._tell(b"-%d\n" % group)
+
+    def close(self) -> None:
+        """Nothing runs any more. Idempotent; waits for its end, some milliseconds."""
+        if self._process is None:
+            return
+        self._tell(b".\n")
+        process, self._process = self._process, None
+        if process is not None:
+            assert process.stdin is not None
+            process.stdin.close()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=5)
+
+    def _tell(self, line: bytes) -> None:
+        if self._process is None or self._process.stdin is None:
+            return
+        try:
+            os.write(self._process.stdin.fileno(), line)
+        except OSError:  # somebody ended it: the next command starts another
+            process, self._process = self._process, None
+            with suppress(OSError):
+                process.stdin.close()  # type: ignore[union-attr]
+            process.poll()
