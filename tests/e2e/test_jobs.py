@@ -109,7 +109,7 @@ def test_l184_e103_no_process_of_the_session_outlives_it_and_none_is_started_aga
     wait_for(lambda: shell.ids and shell.log().exists() and b"waiting" in shell.log().read_bytes())
     assert len(alive(sleep)) >= 4
     stop(process, number)
-    wait_for(lambda: not alive(sleep), 5)
+    wait_for(lambda: not alive(sleep), 60)
     if number != signal.SIGKILL:
         assert states(shell) == ["running", "killed"]
         return
@@ -129,7 +129,7 @@ def test_l184_a_command_that_cleared_its_environment_dies_too(shell: Shell, serv
     process = shell.start("new", "go", "-p", "--mode", "yolo")
     wait_for(lambda: alive(sleep))
     stop(process, signal.SIGKILL)
-    wait_for(lambda: not alive(sleep), 5)
+    wait_for(lambda: not alive(sleep), 60)
 
 
 def test_the_watcher_goes_with_the_session(shell: Shell, serve: Serve) -> None:
