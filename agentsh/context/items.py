@@ -41,10 +41,13 @@ def _refuse(constant: str) -> object:
     raise ValueError(f"{constant} is no JSON")
 
 
+_STRICT = json.JSONDecoder(parse_constant=_refuse)
+
+
 def is_json_object(text: str) -> bool:
     """Tell whether `text` is a JSON object, as providers demand of tool arguments. NaN and Infinity are none."""
     try:
-        return isinstance(json.loads(text, parse_constant=_refuse), dict)
+        return isinstance(_STRICT.decode(text), dict)
     except (ValueError, RecursionError):
         return False
 
