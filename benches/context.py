@@ -147,8 +147,8 @@ def main(rounds: int) -> None:
             (what, *pair(collected(job), rival, rounds)) for what, job in (("checkpoint", opened), ("step", step))
         ]
     print(
-        f"A context of {now.tokens:,} tokens of {BUDGET:,}: {plural(now.messages, 'message')}, {len(now.body):,} bytes; "
-        f"{plural(talk.state.last_seq, 'event')}, a state of {len(state):,} bytes."
+        f"A context of {now.tokens:,} tokens of {BUDGET:,}: {plural(now.messages, 'message')}, "
+        f"{len(now.body):,} bytes; {plural(talk.state.last_seq, 'event')}, a state of {len(state):,} bytes."
     )
     print("\n| ready to be sent from | ms | `json.loads` of the body, ms | ratio |\n|---|--:|--:|--:|")
     for what, ours, theirs, ratio in rows:
