@@ -212,7 +212,7 @@ LINES: dict[str, Callable[[Page, Event, Any], list[str]]] = {
     "compaction": _compaction,
     "summary_tried": _nothing,
     "compaction_undone": _said("— compaction undone: the context is what it was before it —"),
-    "image_dropped": _said("— an image is left out of the context from here: {fact.reason} —"),
+    "image_dropped": _said("— left out of the context from here: {fact.image}: {fact.reason} —"),
     "window_learned": _nothing,
     "job_changed": _said("— job {fact.job}: {fact.state} —"),
     "environment_changed": _nothing,

@@ -88,7 +88,17 @@ def test_d95_a_result_without_a_call_is_never_sent_as_one() -> None:
     result(driver, 1, "of nobody else")
     agent(driver, "hm")
     user(driver, "on")
-    assert [m.role for m in sent(driver)] == ["user", "assistant", "user"]
+    assert [m.role for m in sent(driver)] == ["user", "user", "user", "assistant", "user"]
+    assert sent(driver)[1].text.endswith("This was its result:]\nof nobody"), "told as a note"
+
+
+def test_d95_a_result_that_stands_there_twice_is_told_once() -> None:
+    driver = Driver(1)
+    user(driver, "go")
+    cause = started(driver, ask(driver, agent(driver)))
+    result(driver, cause, "done")
+    result(driver, cause, "done")
+    assert [m.role for m in sent(driver)] == ["user", "assistant", "tool"]
 
 
 def test_d98_d99_a_call_that_is_still_open_has_a_result_all_the_same() -> None:
