@@ -207,7 +207,7 @@ class Driver:
         for repair in repairs(self.state):
             self.add(repair.fact, repair.cause)
         self.cache = RenderCache()
-        if self.random.random() < 0.3:
+        if self.random.random() < 0.3 and not self.mild:
             self.budget = self.random.choice(BUDGETS)
 
     def look(self) -> None:

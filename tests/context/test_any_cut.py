@@ -21,12 +21,12 @@ from tests.context.driver import Driver, count_body
 
 def cut_everywhere(seed: int, found: Counter[str]) -> None:
     """Cut a session after each of its events, open it again, say something, and judge what would be sent."""
-    whole = Driver(seed).write(4) if seed % 15 else Driver(seed, budget=20_000, mild=True).write(20)
+    whole = Driver(seed).write(4) if seed % 15 else Driver(seed, budget=40_000, mild=True).write(20)
     budget = whole.budget
     for keep in range(1, len(whole.events) + 1):
         again = Driver(seed)
         again.events, again.blobs, again.texts = whole.events[:keep], whole.blobs, whole.texts
-        again.state, again.budget = fold(again.events), budget
+        again.state, again.budget, again.mild = fold(again.events), budget, whole.mild
         again.resume()
         again.add(UserMessage(text="go on", attachments=()))
         found["cuts"] += 1
