@@ -34,7 +34,7 @@ def test_the_sample_of_the_repository() -> None:
 
 
 HOLDS = {1: (17, 4, 2), 2: (19, 5, 0)}
-"""Requests, cuts among them, and changes told at one time. 2: images shown, left out and refused, a lost call."""
+"""Requests, cuts among them, and changes told at one time. 2: images shown, left out, not shown; a lost call."""
 
 
 def test_every_version_has_its_log() -> None:
