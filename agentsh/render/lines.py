@@ -46,7 +46,8 @@ def user_message(page: Page, event: Event, fact: turn.UserMessage) -> list[str]:
     lines = shown(page.texts.text(fact.text)).strip("\n").split("\n")
     rows = page.under("›", theme.USER_MARK, "\n".join(fold(lines, USER_LINES, USER_LINES // 2)), theme.USER)
     for attachment in fact.attachments:
-        rows.extend(page.line(f"  + {attachment.name} ({attachment.media_type})"))
+        size = f", {attachment.width} × {attachment.height}" if attachment.width and attachment.height else ""
+        rows.extend(page.line(f"  + {attachment.name} ({attachment.media_type}{size})"))
     return rows
 
 
