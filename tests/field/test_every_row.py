@@ -21,7 +21,7 @@ ROWS = {
     "D77": "tests/e2e/test_fork.py::test_d77_fork_undo_resume_show_what_is_sent",
     "D78": "tests/e2e/test_fork.py::test_d78_at_each_turn_the_request_begins_as_the_parents",
     "D80": f"{REQUESTS}::test_d80_d91_interrupted_between_parallel_calls",
-    "D81": "tests/e2e/test_context.py::test_an_odd_reply_does_not_poison_the_next_request",
+    "D81": f"{REQUESTS}::test_d81_two_messages_of_the_users_in_a_row_are_one_where_the_profile_says_so",
     "D82": "tests/tokens/test_meter.py::test_it_is_the_same_right_after_a_resume",
     "D83": f"{CONTEXTS}::test_d83_d84_d86_a_log_that_is_cut_after_any_byte",
     "D84": f"{CONTEXTS}::test_d83_d84_d86_a_log_that_is_cut_after_any_byte",

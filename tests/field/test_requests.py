@@ -5,8 +5,10 @@ from hashlib import sha256
 
 from agentsh.context.items import NO_RESULT
 from agentsh.context.messages import build, messages_of
+from agentsh.context.request import prompt_of
 from agentsh.context.view import View
 from agentsh.events.base import NO_USAGE
+from agentsh.events.session import ModelChanged
 from agentsh.events.tool import ToolCall, ToolResult, ToolStarted
 from agentsh.events.turn import AgentMessage, TurnFinished, UserMessage
 from agentsh.models.chat_body import encode
@@ -70,6 +72,20 @@ def test_d80_d91_interrupted_between_parallel_calls() -> None:
     roles = [m.role for m in sent(driver)]
     assert roles == ["user", "assistant", "tool", "tool", "tool", "user"]
     assert [m.text for m in sent(driver)][3] == "the second is done"
+
+
+def test_d81_two_messages_of_the_users_in_a_row_are_one_where_the_profile_says_so() -> None:
+    driver = Driver(1)
+    user(driver, "first, interrupted")
+    user(driver, "second")
+    agent(driver, "hm")
+    user(driver, "third")
+    messages = sent(driver)
+    assert [m.role for m in prompt_of(driver.state, messages, "[]").messages] == ["user", "user", "assistant", "user"]
+    driver.add(ModelChanged(model="m", request={"wire": "chat", "options": {}, "merge_user_messages": True}))
+    merged = prompt_of(driver.state, messages, "[]").messages
+    assert [m.role for m in merged] == ["user", "assistant", "user"]
+    assert merged[0].text == "first, interrupted\n\nsecond"
 
 
 def test_d87_d88_reasoning_is_kept_in_the_log_and_never_sent_back_changed() -> None:
