@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from agentsh.app.hosts import host_of
 from agentsh.app.paths import Homes, user_home
 from agentsh.app.toolset import Editing, preferred
 from agentsh.app.wiring import BUCKETS, WIRES
@@ -341,23 +342,6 @@ class Choice:
         """Return what environment_changed and model_changed record: how requests are made, and where they go."""
         more = {name: True for name in ("images", "merge_user_messages") if getattr(self, name)}
         return {"wire": self.wire, "profile": self.profile, "options": self.options, "host": self.host, **more}
-
-
-def host_of(url: str) -> str:
-    """Return scheme, host and port of a URL, never a path, a query or a user; empty where it is no URL.
-
-    The port of the scheme is left out, so that one place has one name.
-    """
-    try:
-        parts = urlsplit(url.strip())
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
-        return ""
-    if not host:
-        return ""
-    host = f"[{host}]" if ":" in host else host
-    usual = port is None or port == {"http": 80, "https": 443}.get(parts.scheme)
-    return f"{parts.scheme}://{host}" if usual else f"{parts.scheme}://{host}:{port}"
 
 
 def choose_model(settings: Settings, env: Mapping[str, str], name: str | None) -> Choice:
