@@ -236,7 +236,8 @@ async def resume_session(
             assembled.check_budget(state)
         show(Past(store, session))
         moved = str(root) if directory is not None and str(root) != state.workspace_path else None
-        await _record_opening(assembled, plan, opened.recovery, BlobTexts(blobs), moved_to=moved, notes=notes)
+        with blobs.writing():  # `gc` waits until the event that names what is recorded anew is written
+            await _record_opening(assembled, plan, opened.recovery, BlobTexts(blobs), moved_to=moved, notes=notes)
         await Rewinder(assembled.journal, assembled.snapshots, LoggedSession(store, session)).finish()
         await assembled.session.opened(folded)
         await assembled.session.announce("session_opened", {"resumed": True})

@@ -136,7 +136,8 @@ def _said(*command: str) -> str | None:
 
 def models(homes: Homes, env: Mapping[str, str]) -> Iterator[Line]:
     """Tell how a model can be reached: which variables are set, never what is in a key."""
-    from agentsh.app.settings import host_of, load_settings
+    from agentsh.app.hosts import host_of
+    from agentsh.app.settings import load_settings
 
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "AGENTSH_MODEL"):
         value = env.get(name)

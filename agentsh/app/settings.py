@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from agentsh.app.hosts import host_of
 from agentsh.app.paths import Homes, user_home
 from agentsh.app.toolset import Editing, preferred
 from agentsh.app.wiring import BUCKETS, WIRES
@@ -22,6 +23,7 @@ from agentsh.context.marks import HIGH_WATER, LOW_WATER
 from agentsh.context.room import LEAST_BUDGET
 from agentsh.log.reserve import MIN_FREE_BYTES
 from agentsh.log.roll import SEGMENT_BYTES
+from agentsh.models.windows import takes_images
 from agentsh.ports.window import Window
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
@@ -98,7 +100,8 @@ class Profile(_Section):
 
     wire: a name in the table of wires. api_key_env: the variable that holds the key. context_window: tokens.
     reserve_tokens: kept free for the reply. options: members of the request. edit: the tool for edits that it is
-    offered; None for what suits the model.
+    offered; None for what suits the model. images: whether it is shown images; None for what is known of it.
+    merge_user_messages: for servers that refuse two in a row.
     """
 
     wire: Annotated[str, AfterValidator(_wire)] = "chat"
@@ -111,6 +114,8 @@ class Profile(_Section):
     options: Annotated[dict[str, Any], AfterValidator(_json)] = {}
     price: PriceSettings | None = None
     edit: Editing | None = None
+    images: bool | None = None
+    merge_user_messages: bool = False
 
 
 class SessionSettings(_Section):
@@ -334,6 +339,8 @@ class Choice:
     reserve_tokens: int | None = None
     listed: Window | None = None
     editing: Editing = "apply_patch"
+    images: bool = False
+    merge_user_messages: bool = False
 
     @property
     def host(self) -> str | None:
@@ -342,24 +349,8 @@ class Choice:
 
     def request(self) -> dict[str, Any]:
         """Return what environment_changed and model_changed record: how requests are made, and where they go."""
-        return {"wire": self.wire, "profile": self.profile, "options": self.options, "host": self.host}
-
-
-def host_of(url: str) -> str:
-    """Return scheme, host and port of a URL, never a path, a query or a user; empty where it is no URL.
-
-    The port of the scheme is left out, so that one place has one name.
-    """
-    try:
-        parts = urlsplit(url.strip())
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
-        return ""
-    if not host:
-        return ""
-    host = f"[{host}]" if ":" in host else host
-    usual = port is None or port == {"http": 80, "https": 443}.get(parts.scheme)
-    return f"{parts.scheme}://{host}" if usual else f"{parts.scheme}://{host}:{port}"
+        more = {name: True for name in ("images", "merge_user_messages") if getattr(self, name)}
+        return {"wire": self.wire, "profile": self.profile, "options": self.options, "host": self.host, **more}
 
 
 def choose_model(settings: Settings, env: Mapping[str, str], name: str | None) -> Choice:
@@ -395,6 +386,8 @@ def choose_model(settings: Settings, env: Mapping[str, str], name: str | None) -
         reserve_tokens=profile.reserve_tokens,
         price=profile.price,
         editing=profile.edit or preferred(profile.wire, profile.model or name),
+        images=takes_images(profile.model or name) if profile.images is None else profile.images,
+        merge_user_messages=profile.merge_user_messages,
     )
 
 

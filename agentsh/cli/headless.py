@@ -13,6 +13,7 @@ from agentsh.app.texts import BlobTexts
 from agentsh.base.text import plural
 from agentsh.engine.session import Session
 from agentsh.engine.turn import TurnOutcome
+from agentsh.events.turn import Attachment
 from agentsh.ports.renderer import Renderer
 
 EXIT_LIMIT = 7
@@ -66,14 +67,16 @@ def screens(home: Home, interruption: Interruption, *, json: bool) -> Screens:
     return Screens((json_renderer(sys.stdout.buffer), notices), on_failure=gone)
 
 
-async def run_once(running: Running, prompt: str, interruption: Interruption) -> int:
-    """Run one turn and close the session; return the exit code."""
+async def run_once(
+    running: Running, prompt: str, interruption: Interruption, along: tuple[Attachment, ...] = ()
+) -> int:
+    """Run one turn and close the session; return the exit code. along: goes with the prompt."""
     session, jobs = running.session, 0
     interruption.watch(session)
     try:
         if interruption.requested:
             return EXIT_INTERRUPTED
-        outcome = await session.submit(prompt)
+        outcome = await session.submit(prompt, along)
         jobs = sum(job.state == "running" for job in session.list_jobs())
     finally:
         await session.close()

@@ -63,6 +63,7 @@ def _start(options: NewOptions, homes: Homes, settings: Settings, cwd: Path) -> 
     from agentsh.cli import start
 
     prompt = options.run.first_prompt()
+    along = start.images(options.run)
     _tell(homes.note)
     pick = asyncio.run(for_new(settings, os.environ, options.run.model))
     _tell(pick.note)
@@ -87,7 +88,9 @@ def _start(options: NewOptions, homes: Homes, settings: Settings, cwd: Path) -> 
         if options.tags:
             await made.tag(options.tags)
 
-    return asyncio.run(start.run(options.run, homes.write, settings, prompt, opening=opening, first=first))
+    return asyncio.run(
+        start.run(options.run, homes.write, settings, prompt, opening=opening, first=first, along=along)
+    )
 
 
 def _tell(note: str | None) -> None:

@@ -2,13 +2,17 @@
 
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from agentsh.cli.piped import need_prompt, piped_prompt
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The options of a command that runs a session, as given. None: the settings decide."""
+    """The options of a command that runs a session, as given. None: the settings decide.
+
+    images: files that go along with the first message.
+    """
 
     prompt: str | None
     model: str | None
@@ -18,6 +22,7 @@ class RunOptions:
     max_steps: int | None
     max_cost_usd: float | None
     budget_tokens: int | None = None
+    images: tuple[Path, ...] = ()
 
     @property
     def alone(self) -> bool:

@@ -90,13 +90,15 @@ def _go_on(options: ResumeOptions, homes: "Homes", place: Place, directory: Path
 
     words_given = replace(options.run, prompt=words)
     prompt = words_given.first_prompt()
+    along = start.images(options.run)
     opening = opening_of(place, settings, options.run, directory)
 
     async def first(session: "Session") -> None:
         if options.run.mode:
             await session.set_mode(cast("Mode", options.run.mode))
 
-    return asyncio.run(start.run(words_given, place.home, settings, prompt, opening=opening, first=first))
+    running = start.run(words_given, place.home, settings, prompt, opening=opening, first=first, along=along)
+    return asyncio.run(running)
 
 
 def opening_of(

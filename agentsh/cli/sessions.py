@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentsh.cli.guard import guarded
@@ -23,6 +24,7 @@ _JSON = Option("json", ("--json",), "flag", "Print each event as its line in the
 _STEPS = Option("max_steps", ("--max-steps", "--max-turns"), "count", "Model calls at most for one prompt.", least=1)
 _COST = Option("max_cost", ("--max-cost",), "amount", "US dollars at most for one prompt.")
 _BUDGET = Option("budget", ("--budget",), "count", "Tokens at most for a request.", least=2000)
+_IMAGE = Option("image", ("--image",), "text", "An image for the first message; may be repeated.", many=True)
 
 NEW = Command(
     name="new",
@@ -41,6 +43,7 @@ NEW = Command(
         _STEPS,
         _COST,
         _BUDGET,
+        _IMAGE,
     ),
 )
 RESUME = Command(
@@ -61,6 +64,7 @@ RESUME = Command(
         _JSON,
         _STEPS,
         _COST,
+        _IMAGE,
     ),
 )
 
@@ -94,9 +98,9 @@ def resume(values: Mapping[str, Any]) -> int:
 def _shared(v: Mapping[str, Any]) -> "RunOptions":
     from agentsh.cli.options import RunOptions
 
-    return RunOptions(
-        v["prompt"], v["model"], v["mode"], v["print_only"], v["json"], v["max_steps"], v["max_cost"], v["budget"]
-    )
+    prompt, model, mode, images = v["prompt"], v["model"], v["mode"], tuple(map(Path, v["image"]))
+    limits = v["max_steps"], v["max_cost"], v["budget"]
+    return RunOptions(prompt, model, mode, v["print_only"], v["json"], *limits, images)
 
 
 def _quickly(run: Callable[[], int]) -> int:

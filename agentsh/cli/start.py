@@ -16,6 +16,7 @@ from agentsh.cli.options import RunOptions
 from agentsh.cli.piped import need_prompt
 from agentsh.engine.session import Session
 from agentsh.engine.turn import Limits
+from agentsh.events.turn import Attachment
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +36,12 @@ async def run(
     *,
     opening: Callable[[Stage], Awaitable[Running]],
     first: Callable[[Session], Awaitable[None]],
+    along: tuple[Attachment, ...] = (),
 ) -> int:
     """Open a session, run one prompt or talk until the user leaves, and close it; return the exit code.
 
-    prompt: see `RunOptions.first_prompt`. first: what the options ask to record before the first turn.
+    prompt: see `RunOptions.first_prompt`. first: what the options ask to record before the first turn. along: images
+    for the first message.
     """
     harden()
     began = timestamp(SystemClock().now())
@@ -52,7 +55,7 @@ async def run(
         screens = headless.screens(home, interruption, json=options.json)
         running = await opening(Stage(screens, limits, lambda past: None))
         await _recorded(running, first)
-        code = await headless.run_once(running, need_prompt(prompt), interruption)
+        code = await headless.run_once(running, need_prompt(prompt), interruption, along)
         _tell_of_upload(running, settings, began)
         return code
     from agentsh.cli.terminal import Terminal
@@ -62,14 +65,27 @@ async def run(
         running = await opening(terminal.stage(limits))
         await _recorded(running, first)
     while True:
-        code = await terminal.run(running, prompt)
+        code = await terminal.run(running, prompt, along)
         _tell_of_upload(running, settings, began)
         if terminal.onward is None:
             return code
         from agentsh.cli.onward import follow
 
         terminal, running = await follow(terminal.onward, running, limits)
-        settings, prompt = terminal.settings, None
+        settings, prompt, along = terminal.settings, None, ()
+
+
+def images(options: RunOptions) -> tuple[Attachment, ...]:
+    """Return the images that go along with the first message.
+
+    Raises:
+        UsageProblem: one cannot be read, or is none.
+    """
+    if not options.images:
+        return ()
+    from agentsh.cli import along
+
+    return along.images(options.images)
 
 
 def _tell_of_upload(running: Running, settings: Settings, began: str) -> None:

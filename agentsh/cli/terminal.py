@@ -21,6 +21,7 @@ from agentsh.base.text import plural
 from agentsh.cli.context import newest_rows
 from agentsh.cli.start import Stage as SessionStage
 from agentsh.engine.turn import Limits
+from agentsh.events.turn import Attachment
 from agentsh.repl.ask import TerminalApprover
 from agentsh.repl.loop import run_repl
 from agentsh.repl.stage import Stage
@@ -86,8 +87,9 @@ class Terminal:
             self.renderer.on(event)
         self.renderer.resume()
 
-    async def run(self, running: Running, prompt: str | None) -> int:
-        """Talk until the user leaves; return the exit code."""
+    async def run(self, running: Running, prompt: str | None, along: tuple[Attachment, ...] = ()) -> int:
+        """Talk until the user leaves; return the exit code. along: goes with the first message."""
+        self._io.along = along
         self._io.workspace, self._io.sandbox = running.workspace, running.workspace.sandbox
         self._io.context = lambda columns: asyncio.to_thread(newest_rows, running.home, running.id, columns)
         self._io.fork = partial(_forked, running)

@@ -1,8 +1,8 @@
 """How much of the conversation a request holds. Pure and deterministic.
 
 The context only grows at its end until it passes the high-water mark. Then one recorded decision takes it back, so
-that a provider's prompt cache is lost once and not at every step: old outputs of tools are pruned where that is
-enough, else older turns are compacted or cut.
+that a provider's prompt cache is lost once and not at every step: older images are left out and old outputs of tools
+pruned where that is enough, else older turns are compacted or cut.
 """
 
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from agentsh.base.errors import ContextOverflow
+from agentsh.context.images import KEPT, images_of, newest, newest_within, too_many
 from agentsh.context.marks import Marks
 from agentsh.context.messages import build, messages_of
 from agentsh.context.rendered import RenderCache
@@ -66,9 +67,9 @@ class Prepared(NamedTuple):
 
 
 def count_message(message: Message, counter: TokenCounter) -> int:
-    """Return the estimate for one message, its calls included."""
+    """Return the estimate for one message, its calls and images included."""
     calls = sum(counter.count(c.name) + counter.count(c.arguments) for c in message.calls)
-    return MESSAGE_TOKENS + counter.count(message.text) + calls
+    return MESSAGE_TOKENS + counter.count(message.text) + calls + sum(image.tokens for image in message.images)
 
 
 class Scale:
@@ -175,9 +176,12 @@ def prepared(scale: Scale, decision: Decision) -> Prepared:
     whole = scale.whole(view)
     cut = None
     if view != before:
-        cut = Cut(from_seq=view.from_seq, reason=decision.reason)
+        more = {}
         if view.pruned_before > before.pruned_before:
-            cut = Cut(from_seq=view.from_seq, reason=decision.reason, pruned_before=view.pruned_before)
+            more["pruned_before"] = view.pruned_before
+        if view.images_from > before.images_from:
+            more["images_from"] = view.images_from
+        cut = Cut(from_seq=view.from_seq, reason=decision.reason, **more)
     return Prepared(
         blocks, whole.blocks, whole.total, whole.fixed, view, decision.kind, cut, whole.counted, whole.raw
     )
@@ -191,25 +195,29 @@ def decide(scale: Scale, marks: Marks, *, can_compact: bool = False) -> Decision
     Raises:
         ContextOverflow: not even the newest step fits the budget.
     """
-    now = view_of(scale.state)
+    before = view_of(scale.state)
+    now = _within_limits(scale, before)
     total = scale.total(now)
     if total <= marks.high_tokens:
-        return Decision("keep", now)
+        return Decision("keep", now) if now == before else Decision("prune", now, "too many images for one request")
+    plain = _fewer_images(scale, now, KEPT)
+    if plain != now and scale.total(plain) <= marks.enough_tokens:
+        return Decision("prune", plain, "high-water mark: older images left out")
     for steps in WHOLE_STEPS:
-        pruned = _pruned(scale.state, now, steps)
+        pruned = _pruned(scale.state, plain, steps)
         if pruned != now and scale.total(pruned) <= marks.enough_tokens:
             return Decision("prune", pruned, "high-water mark: old outputs of tools pruned")
     if can_compact:
         return Decision("compact", now)
-    for view in _cuts(scale, _pruned(scale.state, now, WHOLE_STEPS[0]), marks):
+    for view in _cuts(scale, _pruned(scale.state, plain, WHOLE_STEPS[0]), marks):
         rest = scale.total(view)
         if rest < total and rest <= marks.budget_tokens:
             return Decision("cut" if view.from_seq > now.from_seq else "prune", view, "high-water mark")
     if total <= marks.budget_tokens:
-        return Decision("keep", now)
+        return Decision("keep", now) if now == before else Decision("prune", now, "too many images for one request")
     least = total
     for steps in (2, 1, 0):  # the newest steps alone are too much: better stubs than no way on
-        for view in _cuts(scale, _pruned(scale.state, now, steps), marks):
+        for view in _cuts(scale, _pruned(scale.state, _fewer_images(scale, now, steps), steps), marks):
             least = min(least, scale.total(view))
             if least <= marks.budget_tokens:
                 kind: Kind = "cut" if view.from_seq > now.from_seq else "prune"
@@ -219,6 +227,18 @@ def decide(scale: Scale, marks: Marks, *, can_compact: bool = False) -> Decision
         f"{marks.budget_tokens:,}",
         hint="shorten the message or AGENTS.md, raise the budget (--budget N), or take a larger model (/model NAME)",
     )
+
+
+def _within_limits(scale: Scale, view: View) -> View:
+    """Return `view` with no more images than providers take in one request."""
+    images = images_of(messages_of(scale.weigh(view)[0]))
+    return replace(view, images_from=newest_within(images)) if too_many(images) else view
+
+
+def _fewer_images(scale: Scale, view: View, count: int) -> View:
+    """Return `view` with only the newest images, where there are more."""
+    images = images_of(messages_of(scale.weigh(view)[0]))
+    return replace(view, images_from=newest(images, count)) if len(images) > count else view
 
 
 def _pruned(state: SessionState, view: View, whole_steps: int) -> View:

@@ -46,7 +46,7 @@ def made(state: SessionState, event: Event, fact: Compaction) -> None:
     compacting.undone = False
     state.meter.compacted(event.seq, fact.tokens_after)
     add_spent(state, fact.usage, fact.cost_usd)
-    state.replaced = Replaced(state.context_from, state.pruned_before, state.compaction)
+    state.replaced = Replaced(state.context_from, state.pruned_before, state.compaction, state.images_from)
     state.compaction = Compacted(
         seq=event.seq,
         from_seq=fact.from_seq,
@@ -67,7 +67,7 @@ def undone(state: SessionState, event: Event, fact: CompactionUndone) -> None:
     state.compacting.reference_tokens, state.compacting.undone = current.tokens_before, True
     state.meter.restored()
     state.context_from, state.pruned_before = before.context_from, before.pruned_before
-    state.compaction, state.replaced = before.compaction, None
+    state.compaction, state.replaced, state.images_from = before.compaction, None, before.images_from
 
 
 def moved_on(state: SessionState) -> None:

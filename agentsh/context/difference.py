@@ -58,7 +58,7 @@ def difference(old: Prompt, old_body: bytes, new: Prompt, new_body: bytes) -> Di
 
 
 def _key(message: Message) -> tuple[object, ...]:
-    return message.role, message.text, message.calls, message.call_id
+    return message.role, message.text, message.calls, message.call_id, message.images
 
 
 def shared(bodies: Sequence[bytes]) -> list[int]:

@@ -30,7 +30,7 @@ LOST_REPLY = turn.AgentMessage(
     cost_usd=None,
 )  # fmt: skip
 
-FOLD_VERSION = 1
+FOLD_VERSION = 2
 """Grows when the same events fold to another state of the same shape: checkpoints of before are passed over then."""
 KEPT_DAMAGES = 1_000
 """Places of the log that are known to have been told of; `agentsh verify` tells of any number."""
@@ -189,6 +189,7 @@ def _built(state: SessionState, event: Event, fact: turn.ContextBuilt) -> None:
     if fact.cut is not None:
         state.context_from = fact.cut.from_seq
         state.pruned_before = max(state.pruned_before, fact.cut.pruned_before or 0)
+        state.images_from = max(state.images_from, fact.cut.images_from or 0)
         compaction.moved_on(state)
         trim(state)
     if state.turn is not None:
@@ -209,6 +210,12 @@ def _agent(state: SessionState, event: Event, fact: turn.AgentMessage) -> None:
 def _compaction(state: SessionState, event: Event, fact: facts.Compaction) -> None:
     compaction.made(state, event, fact)
     trim(state)
+
+
+def _dropped(state: SessionState, event: Event, fact: turn.ImageDropped) -> None:
+    if fact.from_seq is not None:
+        state.dropped_images.append((fact.from_seq, event.seq))
+        state.meter.changed()
 
 
 def _todo(state: SessionState, event: Event, fact: turn.TodoChanged) -> None:
@@ -284,6 +291,19 @@ def _result(state: SessionState, event: Event, fact: tool.ToolResult) -> None:
         call.output.clear()
         if fact.status not in ("unknown", "interrupted") and state.unfinished == "tool":
             state.unfinished = None  # nothing had changed
+    elif not _was_answered(state, event.cause):
+        told = turn.UserMessage(text=fact.for_model, attachments=fact.images)
+        state.talk.append(UserItem(event.seq, told, opens_turn=False, orphan=True))
+
+
+def _was_answered(state: SessionState, cause: int | None) -> bool:
+    """Tell whether a result is there twice, or answers what no request holds any more."""
+    if cause is None:
+        return False
+    if state.talk and cause < state.talk[0].seq and (state.context_from or state.compaction):
+        return True
+    calls = (call for item in state.talk if isinstance(item, AgentItem) for call in item.calls)
+    return any(cause in (call.seq, call.started_seq) for call in calls)
 
 
 def _window(state: SessionState, event: Event, fact: model.WindowLearned) -> None:
@@ -350,7 +370,7 @@ HANDLERS: dict[str, Handler] = {
     "summary_tried": compaction.tried,
     "compaction": _compaction,
     "compaction_undone": compaction.undone,
-    "image_dropped": _nothing,
+    "image_dropped": _dropped,
     "todo_changed": _todo,
     "tool_call": _call,
     "approval_asked": _asked,

@@ -3,17 +3,20 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from agentsh.base.text import head_bytes, middle_cut
+from agentsh.context.images import RESULTS, Sight, is_image
 from agentsh.context.state import AgentItem, CallState, CommandItem, Compacted, Told, UserItem
 from agentsh.context.view import View
 from agentsh.events.base import BlobRef, Text
 from agentsh.events.turn import Attachment
 from agentsh.events.user import UserCommandEnded
-from agentsh.ports.model import Call, Message
+from agentsh.ports.model import Call, Image, Message
 from agentsh.ports.texts import Texts
 
 NO_RESULT = "No result was recorded for this call; whether it had effects is not known."
+ORPHAN = "[The log has lost a call of a tool. This was its result:]\n{text}"
 SUMMARY = "<summary>\nWhat came before in this session, in short; the whole is in its log.\n\n{text}\n</summary>"
 COMMAND = "<user_command>\nThe user ran this in the workspace.\n\n$ {command}\n{ending}\n{output}\n</user_command>"
 CHANGES = "<changes>\nWhat is no longer as it was told before; it holds from here on.\n\n{text}\n</changes>"
@@ -29,6 +32,7 @@ MAX_ITEM_BYTES = 30_000
 can be built again without the token counter that was used."""
 MAX_ARGUMENTS_BYTES = 30_000
 """Of one call, likewise."""
+BLIND = Sight(None)
 SHORTEST_CUT_BYTES = 100
 STUB_BYTES = 200
 """What is left of an old result that was pruned."""
@@ -41,10 +45,13 @@ def _refuse(constant: str) -> object:
     raise ValueError(f"{constant} is no JSON")
 
 
+_STRICT = json.JSONDecoder(parse_constant=_refuse)
+
+
 def is_json_object(text: str) -> bool:
     """Tell whether `text` is a JSON object, as providers demand of tool arguments. NaN and Infinity are none."""
     try:
-        return isinstance(json.loads(text, parse_constant=_refuse), dict)
+        return isinstance(_STRICT.decode(text), dict)
     except (ValueError, RecursionError):
         return False
 
@@ -86,15 +93,25 @@ def summary_message(compaction: Compacted, texts: Texts, told: Sequence[Told] = 
     return Message("user", "\n\n".join([*_changes(told, texts), text]), seq=compaction.seq)
 
 
-def user_message(item: UserItem, texts: Texts, view: View, told: Sequence[Told] = ()) -> Message:
+def user_message(
+    item: UserItem, texts: Texts, view: View, told: Sequence[Told] = (), sight: Sight | None = None
+) -> Message:
     """Return a user message: its text, then its attachments, each under its name; each capped for itself.
 
-    told: changes of the surroundings, which stand in front.
+    told: changes of the surroundings, which stand in front. sight: of images.
     """
-    parts = [*_changes(told, texts), _shown(item.fact.text, item.seq, texts, view)]
-    parts += [_attachment(a, item.seq, texts, view) for a in item.fact.attachments]
+    said = _shown(item.fact.text, item.seq, texts, view)
+    parts = [*_changes(told, texts), ORPHAN.format(text=said or "(no output)") if item.orphan else said]
+    images: list[Image] = []
+    for attachment in item.fact.attachments:
+        if view.rules < 2 or not is_image(attachment):
+            parts.append(_attachment(attachment, item.seq, texts, view))
+            continue
+        ((line, image),) = (sight or BLIND).see([attachment], item.seq, texts)
+        parts.append(line)
+        images += [image] if image is not None else []
     text = encodable("\n\n".join(p for p in parts if p)) or "(empty message)"
-    return Message("user", text, seq=item.seq)
+    return Message("user", text, seq=item.seq, images=tuple(images))
 
 
 def ending(fact: UserCommandEnded) -> str:
@@ -127,18 +144,40 @@ def _attachment(attachment: Attachment, seq: int, texts: Texts, view: View) -> s
     return f'<file name="{attachment.name}">\n{_shown(attachment.content, seq, texts, view)}\n</file>'
 
 
-def reply_messages(item: AgentItem, ids: tuple[str, ...], texts: Texts, view: View) -> Iterator[Message]:
-    """Yield a reply and the results of its calls. ids: of the calls, as `fresh_ids` gave them.
+def reply_messages(
+    item: AgentItem, ids: tuple[str, ...], texts: Texts, view: View, sight: Sight | None = None
+) -> Iterator[Message]:
+    """Yield a reply and the results of its calls. ids: of the calls, as `fresh_ids` gave them. sight: of images.
 
-    Nothing is yielded for a reply that said nothing and asked for nothing.
+    Nothing is yielded for a reply that said nothing and asked for nothing. Images of results follow in a user
+    message, since providers take them nowhere else.
     """
     text = _shown(item.fact.text, item.seq, texts, view)
     if not text and not item.calls:
         return
     calls = tuple(_call(call, id_, texts) for call, id_ in zip(item.calls, ids, strict=True))
     yield Message("assistant", text, calls=calls, seq=item.seq)
+    names, images = [], list[Image]()
     for call, id_ in zip(item.calls, ids, strict=True):
-        yield Message("tool", _result(call, texts, view) or "(no output)", call_id=id_, seq=call.seq)
+        result = _result(call, texts, view) or "(no output)"
+        for line, image in _seen(call, texts, view, sight or BLIND):
+            if image is None:
+                result = f"{result}\n{encodable(line)}"
+            else:
+                names.append(line)
+                images.append(image)
+        yield Message("tool", result, call_id=id_, seq=call.seq)
+    if images:
+        yield Message("user", encodable(RESULTS.format(names=" ".join(names))), seq=item.seq, images=tuple(images))
+
+
+def _seen(call: CallState, texts: Texts, view: View, sight: Sight) -> list[tuple[str, Image | None]]:
+    """Return the images of a result as the model is shown them; a result that is a stub shows none."""
+    if view.rules < 2 or call.result is None:
+        return []
+    if call.seq < view.pruned_before:
+        sight = replace(sight, from_seq=view.pruned_before)
+    return sight.see(call.result.images, call.seq, texts)
 
 
 def _result(call: CallState, texts: Texts, view: View) -> str:

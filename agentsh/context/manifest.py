@@ -7,6 +7,7 @@ from typing import Literal
 
 from agentsh.base.text import one_line
 from agentsh.context.budget import MESSAGE_TOKENS, count_message
+from agentsh.context.images import is_image
 from agentsh.context.items import is_stub
 from agentsh.context.state import AgentItem, SessionState
 from agentsh.context.view import Block, View
@@ -16,7 +17,7 @@ from agentsh.events.compaction import Compaction
 from agentsh.events.event import Event, Opaque
 from agentsh.events.session import EnvironmentChanged
 from agentsh.events.tool import ToolCall, ToolResult, ToolStarted
-from agentsh.events.turn import AgentMessage, ContextBuilt, TurnFinished, UserMessage
+from agentsh.events.turn import AgentMessage, Attachment, ContextBuilt, TurnFinished, UserMessage
 from agentsh.events.user import UserCommand, UserCommandEnded
 from agentsh.ports.model import Message
 from agentsh.ports.tokens import TokenCounter
@@ -103,6 +104,7 @@ class _Teller:
         self._turn = 0
         self._messages = {b.seq: b.messages[0] for b in blocks if b.kind in ("user", "reply", "summary")}
         self._results = {m.seq: m for b in blocks for m in b.messages if m.role == "tool"}
+        self._images = _tokens_of_images(blocks, counter)
         self._items = {item.seq: item for item in state.talk}
         self._calls = {c.seq: c for item in state.talk if isinstance(item, AgentItem) for c in item.calls}
         # From the events, since the state forgets what was cut: each call by what may answer it.
@@ -132,10 +134,10 @@ class _Teller:
     def _told(self, event: Event, parts: Mapping[str, int]) -> tuple[Fate, int, str]:
         fact, seq = event.fact, event.seq
         if isinstance(fact, UserMessage | AgentMessage):
-            return self._message(seq)
+            return self._message(seq, [a for a in getattr(fact, "attachments", ()) if is_image(a)])
         if isinstance(fact, UserCommandEnded):
             joined = event.cause in self._joining
-            return self._message(seq) if joined else ("not for the model", 0, "")
+            return self._message(seq, ()) if joined else ("not for the model", 0, "")
         if isinstance(fact, ToolCall):
             return self._call(seq)
         if isinstance(fact, ToolResult):
@@ -156,12 +158,12 @@ class _Teller:
             return "left out", 0, "no message came after it yet"
         return "left out", 0, f"replaced by event {self._environment}"
 
-    def _message(self, seq: int) -> tuple[Fate, int, str]:
+    def _message(self, seq: int, images: Sequence[Attachment]) -> tuple[Fate, int, str]:
         message = self._messages.get(seq)
         if message is None:
             return self._gone(seq)
-        text = Message(message.role, message.text)  # its calls have rows of their own
-        return "kept", self._count(text), ""
+        text = replace(message, calls=())  # its calls have rows of their own
+        return "kept", self._count(text), _unseen(images) if len(images) > len(message.images) else ""
 
     def _call(self, seq: int) -> tuple[Fate, int, str]:
         call = self._calls.get(seq)
@@ -171,10 +173,15 @@ class _Teller:
         item = self._items[call.agent_seq]
         assert isinstance(item, AgentItem)
         sent = message.calls[next(n for n, c in enumerate(item.calls) if c.seq == seq)]
-        return "kept", self._counter.count(sent.name) + self._counter.count(sent.arguments), ""
+        tokens = self._counter.count(sent.name) + self._counter.count(sent.arguments)
+        if call.result is None and seq in self._results:  # what stands for its result
+            tokens += self._count(self._results[seq])
+        return "kept", tokens, ""
 
     def _result(self, event: Event, fact: ToolResult) -> tuple[Fate, int, str]:
         seq = self._asked.get(event.cause or 0)
+        if event.seq in self._messages:
+            return "kept", self._count(self._messages[event.seq]), "its call is lost"
         if seq is None or seq in self._answered:
             return "left out", 0, "answers no open call"
         self._answered.add(seq)
@@ -183,7 +190,10 @@ class _Teller:
             return self._gone(seq)
         if seq < self._view.pruned_before and is_stub(message.text):
             return "pruned", self._count(message), f"the whole is {_where(fact.for_model, event.seq)}"
-        return "kept", self._count(message), ""
+        tokens = self._count(message) + self._images.get(seq, 0)
+        if fact.images and seq not in self._images:
+            return "kept", tokens, _unseen(fact.images)
+        return "kept", tokens, ""
 
     def _gone(self, seq: int) -> tuple[Fate, int, str]:
         compaction = self._state.compaction
@@ -196,6 +206,23 @@ class _Teller:
 
     def _count(self, message: Message) -> int:
         return count_message(message, self._counter)
+
+
+def _tokens_of_images(blocks: Sequence[Block], counter: TokenCounter) -> dict[int, int]:
+    """Return what the images of results cost, by the event of the call; the first pays for their message."""
+    found: dict[int, int] = {}
+    for message in (m for b in blocks if b.kind == "reply" for m in b.messages if m.images):
+        frame = count_message(replace(message, images=()), counter)
+        for image in message.images:
+            found[image.seq] = found.get(image.seq, 0) + image.tokens + frame
+            frame = 0
+    return found
+
+
+def _unseen(images: Sequence[Attachment]) -> str:
+    """Return where images are that are named and not shown."""
+    places = [f"blob {i.content.blob}" if isinstance(i.content, BlobRef) else "the log" for i in images]
+    return f"not shown: {', '.join(i.name for i in images)} (in {', '.join(dict.fromkeys(places))})"
 
 
 def _where(text: Text, seq: int) -> str:

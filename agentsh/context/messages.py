@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
+from agentsh.context.images import Sight, sight_of
 from agentsh.context.items import command_message, encodable, fresh_ids, reply_messages, summary_message, user_message
 from agentsh.context.jobs import SUBJECT
 from agentsh.context.rendered import NotingTexts, RenderCache
@@ -38,7 +39,7 @@ def _blocks(state: SessionState, texts: Texts, view: View, cache: RenderCache) -
     start = view.from_seq
     if state.compaction is not None:
         start = max(start, state.compaction.upto_seq + 1)
-    items = list(kept(state.talk, start))
+    items, sight = list(kept(state.talk, start)), sight_of(state, view)
     carried = _carried(state.changes, items)
     if state.compaction is not None:
         yield _summary(state.compaction, texts, carried)
@@ -46,13 +47,17 @@ def _blocks(state: SessionState, texts: Texts, view: View, cache: RenderCache) -
     seen: set[str] = set()
     for item in items:
         if isinstance(item, UserItem):
+            if item.orphan and view.rules < 2:
+                continue
             told = (*carried, *(c for c in state.changes if c.joins == item.seq))
-            yield cache.block(item.seq, False, (view.rules, told), partial(_user, item, texts, view, told))
+            seen_with = sight if item.fact.attachments else None
+            key = (view.rules, told, seen_with)
+            yield cache.block(item.seq, False, key, partial(_user, item, texts, view, told, seen_with))
             carried = ()
         elif isinstance(item, CommandItem):
             yield cache.block(item.seq, False, (view.rules,), partial(_command, item, texts, view))
         else:
-            yield _reply(item, fresh_ids(item, seen), texts, view, cache)
+            yield _reply(item, fresh_ids(item, seen), texts, view, cache, sight)
 
 
 def _carried(changes: Sequence[Told], items: Sequence[TalkItem]) -> tuple[Told, ...]:
@@ -70,9 +75,9 @@ def _summary(compaction: Compacted, texts: Texts, told: tuple[Told, ...]) -> Blo
     return Block("summary", compaction.seq, (message,), missing=_missing(noting))
 
 
-def _user(item: UserItem, texts: Texts, view: View, told: tuple[Told, ...]) -> Block:
+def _user(item: UserItem, texts: Texts, view: View, told: tuple[Told, ...], sight: Sight | None) -> Block:
     noting = NotingTexts(texts)
-    message = user_message(item, noting, view, told)
+    message = user_message(item, noting, view, told, sight)
     return Block("user", item.seq, (message,), missing=_missing(noting))
 
 
@@ -82,17 +87,20 @@ def _command(item: CommandItem, texts: Texts, view: View) -> Block:
     return Block("user", item.seq, (message,), missing=_missing(noting))
 
 
-def _reply(item: AgentItem, ids: tuple[str, ...], texts: Texts, view: View, cache: RenderCache) -> Block:
+def _reply(
+    item: AgentItem, ids: tuple[str, ...], texts: Texts, view: View, cache: RenderCache, sight: Sight
+) -> Block:
     pruned = bool(item.calls) and item.calls[0].seq < view.pruned_before
     # A call is added, and a result is, but neither is ever changed.
     answered = tuple((c.result is not None, c.seq < view.pruned_before) for c in item.calls)
+    seen_with = sight if any(c.result is not None and c.result.images for c in item.calls) else None
 
     def make() -> Block:
         noting = NotingTexts(texts)
-        messages = tuple(reply_messages(item, ids, noting, view))
+        messages = tuple(reply_messages(item, ids, noting, view, seen_with))
         return Block("reply", item.seq, messages, pruned, _missing(noting))
 
-    return cache.block(item.seq, pruned, (view.rules, ids, answered), make)
+    return cache.block(item.seq, pruned, (view.rules, ids, answered, seen_with), make)
 
 
 def _missing(noting: NotingTexts) -> tuple[str, ...]:

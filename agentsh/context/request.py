@@ -62,8 +62,22 @@ def tools_of(state: SessionState, texts: Texts) -> str:
 
 def prompt_of(state: SessionState, messages: Sequence[Message], tools: str) -> Prompt:
     """Return the prompt of a request. tools: as `tools_of` gives them."""
-    options = (state.request or {}).get("options") or {}
-    return Prompt(state.model, tuple(messages), tuple(json.loads(tools)), options)
+    request = state.request or {}
+    said = _merged(messages) if request.get("merge_user_messages") else messages
+    return Prompt(state.model, tuple(said), tuple(json.loads(tools)), request.get("options") or {})
+
+
+def _merged(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with neighbours of the user's as one: some servers refuse two in a row."""
+    found: list[Message] = []
+    for message in messages:
+        before = found[-1] if found else None
+        if before is not None and before.role == message.role == "user":
+            text = f"{before.text}\n\n{message.text}"
+            found[-1] = replace(before, text=text, images=before.images + message.images)
+        else:
+            found.append(message)
+    return found
 
 
 def summary_prompt(state: SessionState, texts: Texts, ask: SummaryAsk, *, rules: int = RULES) -> Prompt:
@@ -91,9 +105,10 @@ def aside_prompt(state: SessionState, texts: Texts, question: int, blocks: Seque
 def view_at(state: SessionState, built: ContextBuilt) -> View:
     """Return what the request of `built` showed. state: as it was just before that event."""
     if built.cut is None:
-        return View(state.context_from, state.pruned_before, built.rules)
+        return View(state.context_from, state.pruned_before, built.rules, state.images_from)
     pruned_before = max(state.pruned_before, built.cut.pruned_before or 0)
-    return View(built.cut.from_seq, pruned_before, built.rules)
+    images_from = max(state.images_from, built.cut.images_from or 0)
+    return View(built.cut.from_seq, pruned_before, built.rules, images_from)
 
 
 def rebuild(state: SessionState, built: ContextBuilt, texts: Texts, cache: RenderCache | None = None) -> Rebuilt:

@@ -24,7 +24,8 @@ MOMENTS = REWINDS | {"user_message", "turn_finished", "snapshot_taken", "code_ed
 """The types of events that `Moments` must see."""
 CONVERSATION = (
     "environment", "surroundings", "changes", "turn", "talk", "calls", "partial", "questions", "context_from",
-    "pruned_before", "compaction", "replaced", "compacting", "todo", "shell", "meter",
+    "pruned_before", "images_from", "dropped_images", "compaction", "replaced", "compacting", "todo", "shell",
+    "meter",
 )  # fmt: skip
 """What goes back with the conversation: all that a request is made of, and what was counted of it."""
 

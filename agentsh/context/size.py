@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from agentsh.context.images import is_image, tokens_of
 from agentsh.context.items import MAX_ITEM_BYTES
 from agentsh.context.state import AgentItem, CommandItem, SessionState
 from agentsh.events.base import Text
@@ -36,13 +37,18 @@ def size_of(state: SessionState) -> Size:
                 tokens += max(usage.completion - usage.reasoning, 0)
             else:
                 tokens, exact = tokens + _about(item.fact.text), False
-            results = [call.result.for_model for call in item.calls if call.result is not None]
+            done = [call.result for call in item.calls if call.result is not None]
+            results = [result.for_model for result in done]
+            along = [image for result in done for image in result.images]
         elif isinstance(item, CommandItem):
-            results = [item.command, item.fact.text]
+            results, along = [item.command, item.fact.text], []
         else:
-            results = [item.fact.text, *(a.content for a in item.fact.attachments)]
+            results = [item.fact.text, *(a.content for a in item.fact.attachments if not is_image(a))]
+            along = [a for a in item.fact.attachments if is_image(a)]
         if results:
             tokens, exact = tokens + sum(map(_about, results)), False
+        if (state.request or {}).get("images"):
+            tokens += sum(tokens_of(image, state.model) for image in along)
     return Size(tokens, exact, cached_share(state))
 
 

@@ -48,11 +48,15 @@ class OpenTurn:
 
 @dataclass(frozen=True, slots=True)
 class UserItem:
-    """A user message in the conversation. opens_turn: False for one that joined a running turn."""
+    """A user message in the conversation. opens_turn: False for one that joined a running turn.
+
+    orphan: it is the result of a call that the log has lost, which can only be told as a message.
+    """
 
     seq: int
     fact: UserMessage
     opens_turn: bool
+    orphan: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,7 @@ class Replaced:
     context_from: int
     pruned_before: int
     compaction: Compacted | None
+    images_from: int = 0
 
 
 @dataclass(slots=True)
@@ -173,7 +178,8 @@ class SessionState:
     where not all of them were named. context_from: first event of the context, by recorded cut.
     environment: what requests start with. surroundings: the newest of its kind: what is so now. changes: what was
     told since. request: the wire, its options, the profile and the host of the requests from here on.
-    pruned_before: results of calls below this seq are shown to the model as stubs. compaction: the one that holds.
+    pruned_before: results of calls below this seq are shown to the model as stubs. images_from: images of events
+    below it are named only, and so are dropped_images, by first and last seq. compaction: the one that holds.
     replaced: for the undo of it. todo: the newest list. shell: what the last command left to the next, if anything.
     jobs: by id, all that run and the newest of the others.
     meter: what the provider has counted. windows: how much each model takes, as far as that was learned.
@@ -209,6 +215,8 @@ class SessionState:
     known_damages: set[str] = field(default_factory=set)
     context_from: int = 0
     pruned_before: int = 0
+    images_from: int = 0
+    dropped_images: list[tuple[int, int]] = field(default_factory=list)
     compaction: Compacted | None = None
     replaced: Replaced | None = None
     compacting: Compacting = field(default_factory=Compacting)

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from agentsh.base.text import middle_cut
 from agentsh.context.compaction import first_shown
+from agentsh.context.images import images_of, too_many, without_images
 from agentsh.context.items import encodable
 from agentsh.context.mechanical import mechanical_summary, todo_lines, touched
 from agentsh.context.messages import build, kept, messages_of
@@ -62,6 +63,8 @@ def summary_messages(
         messages = messages_of(build(state, texts, view))
     else:
         messages = _without_the_oldest(state, texts, view, ask.from_seq)
+    if too_many(images_of(messages)):
+        messages = without_images(messages)
     if ask.item_bytes is not None:
         messages = tuple(_shortened(message, ask.item_bytes) for message in messages)
     text = ASK.format(max_words=ask.max_words)
@@ -97,7 +100,7 @@ def _shortened(message: Message, max_bytes: int) -> Message:
     if message.role == "system":
         return message
     calls = tuple(Call(c.id, c.name, c.arguments if len(c.arguments) <= max_bytes else "{}") for c in message.calls)
-    return replace(message, text=middle_cut(message.text, max_bytes), calls=calls)
+    return replace(message, text=middle_cut(message.text, max_bytes), calls=calls, images=())
 
 
 def ask_that_fits(

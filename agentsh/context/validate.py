@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from agentsh.context.images import images_of, is_sound, too_many
 from agentsh.context.items import is_json_object, is_name
 from agentsh.ports.model import Message
 
@@ -10,9 +11,10 @@ def problems(messages: Sequence[Message]) -> list[str]:
     """Return what is wrong with a conversation, one line each; empty where it is valid.
 
     Checked: there is a user message; the system message is first and alone; nothing is empty; call ids are
-    unique; arguments are JSON objects; results follow their calls, one for each, and nothing comes between.
+    unique; arguments are JSON objects; results follow their calls, one for each, and nothing comes between; images
+    are of kinds that providers take, on user messages, and not too many.
     """
-    found: list[str] = []
+    found: list[str] = ["there are too many images"] if too_many(images_of(messages)) else []
     waiting: list[str] = []
     seen: set[str] = set()
     if not any(m.role == "user" for m in messages):
@@ -31,6 +33,10 @@ def problems(messages: Sequence[Message]) -> list[str]:
             found.append(f"{at}: is not the first")
         if not message.text and not message.calls:
             found.append(f"{at}: is empty")
+        if message.images and message.role != "user":
+            found.append(f"{at}: has images")
+        if not all(is_sound(image.media_type, image.data) for image in message.images):
+            found.append(f"{at}: has an image of no kind that is known")
         for call in message.calls:
             if message.role != "assistant":
                 found.append(f"{at}: has calls")

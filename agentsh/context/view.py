@@ -6,10 +6,11 @@ from typing import Literal
 from agentsh.context.state import SessionState
 from agentsh.ports.model import Message
 
-RULES = 1
+RULES = 2
 """Version of the way in which a log becomes messages; `context_built` records it.
 
 0: logs from before the member was there: no cap for items. 1: no item above MAX_ITEM_BYTES.
+2: images are shown to models that take them, and results without a call are told.
 A change that gives other bytes for an old log needs a new number, and the old way stays.
 """
 
@@ -21,12 +22,13 @@ class View:
     """Which part of a conversation is shown. Taken from the log on rebuild, never decided again.
 
     from_seq: the first event of the conversation; a cut moves it. pruned_before: results of calls with a seq below
-    it are shown as stubs. rules: see RULES.
+    it are shown as stubs. rules: see RULES. images_from: images of events before it are named and not shown.
     """
 
     from_seq: int = 0
     pruned_before: int = 0
     rules: int = RULES
+    images_from: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,12 @@ class Block:
     pruned: bool = False
     missing: tuple[str, ...] = ()
 
+    @property
+    def images(self) -> int:
+        """Return how many images its messages show."""
+        return sum(len(message.images) for message in self.messages)
+
 
 def view_of(state: SessionState) -> View:
     """Return what the newest recorded decision shows."""
-    return View(state.context_from, state.pruned_before)
+    return View(state.context_from, state.pruned_before, images_from=state.images_from)

@@ -18,7 +18,7 @@ from agentsh.events.base import Usage
 MESSAGE_BYTES = 12
 """Of the frame of a message, in the size by which a known number is shared out."""
 TOKEN_BYTES = 4
-"""Of the schemas of tools, likewise."""
+"""Of the schemas of tools, and of images, likewise."""
 
 Count = Callable[[Block], int]
 
@@ -137,13 +137,16 @@ class Weights:
         return (said, estimated - own) if said <= own else (0, estimated)
 
 
-def _name(block: Block) -> tuple[str, int, bool]:
-    return block.kind, block.seq, block.pruned
+def _name(block: Block) -> tuple[str, int, bool, int]:
+    return block.kind, block.seq, block.pruned, block.images
 
 
 def size_of(block: Block) -> int:
     """Return the bytes by which a known number of tokens is shared out."""
-    return sum(_size(message.text) + MESSAGE_BYTES + _calls(message.calls) for message in block.messages)
+    return sum(
+        _size(m.text) + MESSAGE_BYTES + _calls(m.calls) + sum(image.tokens * TOKEN_BYTES for image in m.images)
+        for m in block.messages
+    )
 
 
 def _calls(calls: Sequence[object]) -> int:

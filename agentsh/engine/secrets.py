@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
+from agentsh.context.images import KINDS
 from agentsh.engine.secret_shapes import Found, find, may_begin
 
 PLACEHOLDER = re.compile("‹secret:([0-9a-f]{8})›")
@@ -53,7 +54,8 @@ class Secrets:
         """Return `text` with every secret replaced. Cleaning twice is cleaning once."""
         if not self._on:
             return text
-        parts, at = [], 0
+        parts: list[str] = []
+        at = 0
         for start, end, _ in self._found(text):
             parts += (text[at:start], self._placeholder(text[start:end]))
             at = end
@@ -64,6 +66,8 @@ class Secrets:
         if isinstance(value, str):
             return self.clean(value)
         if isinstance(value, Mapping):
+            if value.get("media_type") in KINDS:  # base64 of an image: no text, and megabytes of it
+                return value
             members = {name: self.payload(inner) for name, inner in value.items()}
             return members if any(members[name] is not value[name] for name in value) else value
         if isinstance(value, list | tuple):

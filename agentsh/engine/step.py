@@ -8,14 +8,23 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from agentsh.base.clock import Clock
-from agentsh.base.errors import ContextInvalid, ContextOverflow, ModelError, StreamCut, UsageProblem
+from agentsh.base.errors import (
+    ContextInvalid,
+    ContextOverflow,
+    ModelError,
+    RequestRejected,
+    StreamCut,
+    UsageProblem,
+)
+from agentsh.base.text import one_line
 from agentsh.context.budget import Scale, fit, floor_tokens
 from agentsh.context.compaction import patient
+from agentsh.context.images import images_of
 from agentsh.context.marks import Marks
 from agentsh.context.rendered import RenderCache
 from agentsh.context.request import prompt_of, tools_of
 from agentsh.context.room import Room
-from agentsh.context.state import SessionState
+from agentsh.context.state import AgentItem, SessionState
 from agentsh.context.validate import problems
 from agentsh.context.view import view_of
 from agentsh.engine.journal import Journal
@@ -27,8 +36,8 @@ from agentsh.events.base import Usage
 from agentsh.events.event import Event, NewFact
 from agentsh.events.model import WindowLearned
 from agentsh.events.tool import ToolCall
-from agentsh.events.turn import AgentMessage, ContextBuilt
-from agentsh.ports.model import Call, Model, Reply, Streamed
+from agentsh.events.turn import AgentMessage, ContextBuilt, ImageDropped
+from agentsh.ports.model import Call, Image, Model, Reply, Streamed
 from agentsh.ports.texts import Texts
 from agentsh.ports.tokens import Improves, TokenCounter
 
@@ -36,6 +45,7 @@ MAX_NAME_CHARS = 256
 """Of a call's id and name. Providers take 64; what is longer is a model gone wrong, and must not burst its line."""
 
 
+MAX_REASON_CHARS = 300
 NEAR_SHARE = 0.2
 """Of a mark: so near to it, an estimate is not good enough."""
 UNSURE_SHARE = 0.05
@@ -119,12 +129,14 @@ class ModelStep:
         self._settings = settings
         self._clock = clock
         self._cache = RenderCache()
+        self._images: list[Image] = []
         self._scout = Scout(journal)
 
     async def run(self) -> list[Event]:
         """Return the tool_call events that the reply asked for; empty when the model is done.
 
-        A request that the provider refuses for its length is shortened and sent again, once.
+        A request that the provider refuses for its length is shortened and sent again, once; and so is one that it
+        refuses for an image, without the images that it had not taken before.
 
         Raises:
             ModelError: the model did not answer; what was shown of a broken reply is recorded.
@@ -139,6 +151,9 @@ class ModelStep:
             except ContextOverflow as again:
                 await self._journal.record(self._learned(built, again), cause=built.seq, happened=True)
                 raise hopeless(_fact(built), again) from again
+        except RequestRejected as refused:
+            body, built = await self._without_images(refused)
+            reply = await self._sent(body, built)
         self._scout.look(self._model, reply.usage.prompt if reply.usage else _fact(built).tokens)
         return await self._record(reply, built.seq)
 
@@ -161,6 +176,24 @@ class ModelStep:
         if _fact(shorter).cut is None:
             raise hopeless(_fact(built), refused) from refused
         return body, shorter
+
+    async def _without_images(self, refused: RequestRejected) -> tuple[bytes, Event]:
+        """Record that images are left out from here on, and build the request again.
+
+        What providers say of images differs, so they are decoded before they are recorded; this is for what is left.
+
+        Raises:
+            RequestRejected: it does not speak of an image, or there was none.
+        """
+        if not self._images or "image" not in refused.message.lower():
+            raise refused
+        replies = [item.seq for item in self._journal.state.talk if isinstance(item, AgentItem)]
+        new = [image for image in self._images if image.seq > max(replies, default=0)]
+        names = ", ".join(image.name for image in new or self._images)
+        from_seq = min(image.seq for image in new) if new else 0
+        reason = one_line(f"refused: {refused.message}", MAX_REASON_CHARS)
+        await self._journal.record(ImageDropped(image=names, reason=reason, from_seq=from_seq), happened=True)
+        return await self._build()
 
     def _learned(self, built: Event, refused: ContextOverflow) -> WindowLearned:
         return learned(self._journal.state.model, _fact(built), refused)
@@ -272,6 +305,7 @@ class ModelStep:
         )
         if wrong := problems(fitted.messages):
             raise ContextInvalid(f"the request would be refused: {wrong[0]}")
+        self._images = images_of(fitted.messages)
         body = self._model.encode(prompt_of(state, fitted.messages, tools))
         fact = ContextBuilt(
             request_sha256=hashlib.sha256(body).hexdigest(),

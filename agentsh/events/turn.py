@@ -49,11 +49,13 @@ class Cut(Value):
     """The context starts at this event from here on; what is older is left out of requests, never of the log.
 
     pruned_before: results of calls with a seq below it are shown to the model as stubs from here on.
+    images_from: images of events with a seq below it are named to the model and not shown from here on.
     """
 
     from_seq: int
     reason: str
     pruned_before: int | None = None
+    images_from: int | None = None
 
 
 class ContextBuilt(Fact):
@@ -123,11 +125,15 @@ class TurnFinished(Fact):
 
 
 class ImageDropped(Fact):
-    """An image is left out of requests from here on."""
+    """Images are left out of requests from here on, since the provider refused one that held them.
+
+    image: their names. from_seq: those of events from it on up to this one; None leaves it at the record.
+    """
 
     type: Literal["image_dropped"] = "image_dropped"
     image: str
     reason: str
+    from_seq: int | None = None
 
 
 class TodoChanged(Fact):

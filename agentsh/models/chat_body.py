@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from agentsh.ports.model import Call, Message, Prompt
+from agentsh.ports.model import Call, Image, Message, Prompt
 
 OPTIONS = (
     "temperature",
@@ -74,7 +74,14 @@ def _message(message: Message) -> dict[str, Any]:
     if message.calls:
         calls = [_call(call) for call in message.calls]
         return {"role": message.role, "content": message.text or None, "tool_calls": calls}
+    if message.images:
+        parts: list[dict[str, Any]] = [{"type": "text", "text": message.text}]
+        return {"role": message.role, "content": parts + [_image(image) for image in message.images]}
     return {"role": message.role, "content": message.text}
+
+
+def _image(image: Image) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": f"data:{image.media_type};base64,{image.data}"}}
 
 
 def _call(call: Call) -> dict[str, Any]:

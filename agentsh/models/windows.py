@@ -65,19 +65,29 @@ def shipped(model: str) -> Window | None:
 
     A vendor's name in front, a tag behind (`:free`) and a date or `latest` at the end are looked past.
     """
-    made, models = _data()
-    name = model.lower().rpartition("/")[2].partition(":")[0]
-    for known in (name, _DATED.sub("", name)):
+    made, models, _ = _data()
+    for known in _names(model):
         if known in models:
             tokens, reply, request = (*models[known], 0, 0)[:3]
             return Window(tokens, f"data of {made}", reply or None, request or None)
     return None
 
 
+def takes_images(model: str) -> bool:
+    """Tell whether the data that ships with us says that `model` is shown images; False where it knows nothing."""
+    seeing = _data()[2]
+    return any(name in seeing for name in _names(model))
+
+
+def _names(model: str) -> tuple[str, str]:
+    name = model.lower().rpartition("/")[2].partition(":")[0]
+    return name, _DATED.sub("", name)
+
+
 @cache
-def _data() -> tuple[str, dict[str, list[int]]]:
+def _data() -> tuple[str, dict[str, list[int]], frozenset[str]]:
     data = json.loads(DATA.read_text(encoding="utf-8"))
-    return data["made"], data["models"]
+    return data["made"], data["models"], frozenset(data["images"])
 
 
 def _inside(card: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any] | None:

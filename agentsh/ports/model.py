@@ -19,11 +19,22 @@ class Call(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """An image of a message. data: base64. Not sent: name; seq: the event it comes from; tokens: as estimated."""
+
+    media_type: str
+    data: str
+    name: str = ""
+    seq: int = 0
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """One message of a request.
 
     calls: only on assistant messages. call_id: only on tool messages: the call that it answers.
-    seq: the event it comes from, for the manifest; it is not sent.
+    seq: the event it comes from, for the manifest; it is not sent. images: only on user messages; behind the text.
     """
 
     role: Role
@@ -31,6 +42,7 @@ class Message:
     calls: tuple[Call, ...] = ()
     call_id: str | None = None
     seq: int = 0
+    images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,8 @@ def user_message(page: Page, event: Event, fact: turn.UserMessage) -> list[str]:
     lines = shown(page.texts.text(fact.text)).strip("\n").split("\n")
     rows = page.under("›", theme.USER_MARK, "\n".join(fold(lines, USER_LINES, USER_LINES // 2)), theme.USER)
     for attachment in fact.attachments:
-        rows.extend(page.line(f"  + {attachment.name} ({attachment.media_type})"))
+        size = f", {attachment.width} × {attachment.height}" if attachment.width and attachment.height else ""
+        rows.extend(page.line(f"  + {attachment.name} ({attachment.media_type}{size})"))
     return rows
 
 
@@ -220,7 +221,7 @@ LINES: dict[str, Callable[[Page, Event, Any], list[str]]] = {
     "compaction": _compaction,
     "summary_tried": _nothing,
     "compaction_undone": _said("— compaction undone: the context is what it was before it —"),
-    "image_dropped": _said("— an image is left out of the context from here: {fact.reason} —"),
+    "image_dropped": _said("— left out of the context from here: {fact.image}: {fact.reason} —"),
     "window_learned": _nothing,
     "job_changed": _job,
     "environment_changed": _nothing,

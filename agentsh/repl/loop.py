@@ -173,8 +173,10 @@ class Repl:
             if own is not None:
                 whole = await self._session.run_command(own.command, joins=own.joins, cause=cause)
                 return "done" if whole else "interrupted"
-            along = await asyncio.to_thread(attachments, text, self._io.workspace)
-            return (await self._session.submit(text, along, cause=cause)).reason
+            along = (*self._io.along, *await asyncio.to_thread(attachments, text, self._io.workspace))
+            outcome = await self._session.submit(text, along, cause=cause)
+            self._io.along = ()
+            return outcome.reason
         except AgentshError as error:
             if cause is None:  # what was queued is still there
                 self._prompt.give_back(text)

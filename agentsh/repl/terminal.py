@@ -19,6 +19,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 from agentsh.base.text import clean
 from agentsh.events.base import Text
+from agentsh.events.turn import Attachment
 from agentsh.ports.approver import Answer, Question
 from agentsh.ports.workspace import Workspace
 from agentsh.repl.backend import Backend, CustomCommand
@@ -53,7 +54,8 @@ class ReplIO:
     """What the composition root hands in.
 
     history_file: None for no history. models: known names, for `/model`. sandbox: as the status line names it.
-    first_text: submitted at once, as if it had been typed. input, output: None for the terminal of the process.
+    first_text: submitted at once, as if it had been typed. along: images that go with the first message.
+    input, output: None for the terminal of the process.
     stage: what screen and prompt share. ask: set by the loop while it runs. typed: what was typed before there was a
     prompt. text: the whole of a text of the log, wherever it is kept. workspace: where the session works.
     notify, title: whether to call back who has looked away, and to name the window. context: the newest request as
@@ -69,6 +71,7 @@ class ReplIO:
     models: Sequence[str] = ()
     sandbox: str = "none"
     first_text: str | None = None
+    along: tuple[Attachment, ...] = ()
     colour: bool = True
     input: Input | None = None
     output: Output | None = None

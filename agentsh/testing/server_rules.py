@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from agentsh.testing.server_images import image_problems
 from agentsh.testing.server_problems import (
     UNPARSABLE,
     Problem,
@@ -122,10 +123,10 @@ def _message(where: str, message: object) -> Iterator[Problem]:
     if role == "tool" and not isinstance(message.get("tool_call_id"), str):
         text = "Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'."
         yield Problem(text, f"{where}.tool_call_id")
-    yield from _content(where, message.get("content"), required=not (role == "assistant" and calls))
+    yield from _content(where, role, message.get("content"), required=not (role == "assistant" and calls))
 
 
-def _content(where: str, content: object, *, required: bool) -> Iterator[Problem]:
+def _content(where: str, role: object, content: object, *, required: bool) -> Iterator[Problem]:
     param = f"{where}.content"
     if content is None:
         if required:
@@ -141,6 +142,8 @@ def _content(where: str, content: object, *, required: bool) -> Iterator[Problem
             elif part["type"] not in part:
                 # Every kind of part keeps its value under the name of its kind: text, image_url, refusal ...
                 yield missing(f"{param}[{position}].{part['type']}")
+            elif part["type"] == "image_url":
+                yield from image_problems(f"{param}[{position}]", role, part)
     elif not isinstance(content, str):
         yield wrong_type(param, "one of a string or array of objects", content)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import fcntl
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +17,9 @@ from agentsh.app.stores import event_store
 from agentsh.base.errors import LogError, LogWriteFailed, SessionExists
 from agentsh.context.state import SessionState
 from agentsh.context.state_codec import reducer
+from agentsh.events.event import Event
 from agentsh.log.record import Draft
-from agentsh.testing import MemoryStore
+from agentsh.testing import KeepingRenderer, MemoryStore
 from agentsh.workspace.provision import Provisioned, provision
 from tests.app.rig import a_home, a_session, an_id
 
@@ -153,3 +155,37 @@ async def test_a_checkpoint_that_lies_about_its_reducer_costs_nothing() -> None:
     opened, folded = await open_folded(store, "x")
     assert (opened.folded, folded.state.title, folded.events) == (None, "kept", 1)
     await opened.log.close()
+
+
+class Collecting(KeepingRenderer):
+    """Tries, at each fact, whether `gc` could begin."""
+
+    def __init__(self, home: Home) -> None:
+        super().__init__()
+        self.free: dict[str, bool] = {}
+        self._lock = home.blobs / "lock"
+
+    def on(self, event: Event) -> None:
+        with self._lock.open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.free[event.fact.type] = False
+            else:
+                self.free[event.fact.type] = True
+        super().on(event)
+
+
+async def test_gc_waits_until_what_is_recorded_anew_is_named(home: Home, tmp_path: Path) -> None:
+    running = await new_session(plan(home), A, workspace(home), cwd=tmp_path, mode="ask")
+    await running.session.close()
+    for blob in home.blobs.rglob("*.zst"):
+        blob.unlink()
+    watching = Collecting(home)
+
+    async def plan_for(state: SessionState) -> Plan:
+        return Plan(home, Settings(), DEMO, Screens((watching,)))
+
+    back = await resume_session(home, A, Settings(), plan_for=plan_for, show=lambda past: None)
+    await back.session.close()
+    assert watching.free["environment_changed"] is False, watching.types

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from agentsh.app.hosts import host_of
 from agentsh.app.paths import Home, Homes
-from agentsh.app.settings import Settings, choose_model, host_of, load_settings
+from agentsh.app.settings import Settings, choose_model, load_settings
 from agentsh.app.stores import event_store
 from agentsh.app.wiring import WIRES
 from agentsh.base.errors import UsageProblem

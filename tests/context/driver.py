@@ -17,13 +17,22 @@ from agentsh.context.request import prompt_of, summary_prompt, tools_of
 from agentsh.context.state import SessionState
 from agentsh.context.summarising import ask_that_fits, mechanical
 from agentsh.context.surroundings import Surroundings, capped, changes, entries
+from agentsh.context.view import RULES
 from agentsh.events.base import NO_USAGE, Fact
 from agentsh.events.codec import decode, encode
 from agentsh.events.compaction import Compaction, CompactionUndone, SummaryAsk
 from agentsh.events.event import Event
 from agentsh.events.session import EnvironmentChanged, ModelChanged, Note, Opened, SessionInit, WorkspaceOrigin
 from agentsh.events.tool import PartialOutput, ToolCall, ToolResult, ToolStarted
-from agentsh.events.turn import AgentMessage, Attachment, ContextBuilt, PartialMessage, TurnFinished, UserMessage
+from agentsh.events.turn import (
+    AgentMessage,
+    Attachment,
+    ContextBuilt,
+    ImageDropped,
+    PartialMessage,
+    TurnFinished,
+    UserMessage,
+)
 from agentsh.log.frame import decode_event, encode_event
 from agentsh.log.spill import spill
 from agentsh.models.chat_body import encode as encode_body
@@ -37,10 +46,21 @@ MORE_TOOLS = TOOLS[:-1] + ',{"name":"new","description":"n","parameters":{"type"
 BUDGETS = (4_000, 12_000, 30_000, 128_000)
 SIZES = (0, 1, 30, 400, 3_000, 12_000, 45_000)
 MILD_SIZES = (30, 400)
-MILD_OUTPUTS = (400, 3_000)
+MILD_OUTPUTS = (3_000, 3_000, 6_000)
 PIECES = ("word ", "línea\n", "漢字", "\ud800", "\u2028", "\x00", "<|endoftext|>", '{"a":1}', "😀")
 ARGUMENTS = ("{}", '{"path":"a"}', '{"a":', "[1]", '{"a":NaN}', "", "\ud800", '{"content":"' + "x" * 40_000 + '"}')
 MILD_ARGUMENTS = ("{}",)
+DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+IMAGES = [
+    Attachment(name=name, media_type=kind, content=content, width=600, height=400)
+    for name, kind, content in (
+        ("dot.png", "image/png", DOT), ("dot.png", "image/png", DOT), ("odd\x1b\nname.png", "image/png", DOT),
+        ("dot.jpg", "image/jpeg", DOT), ("page.png", "image/png", "<html>"), ("odd.tiff", "image/tiff", DOT + "A"),
+    )
+]  # fmt: skip
+"""Three that may be sent, and three that must not."""
+IMAGE_TOKENS = 425
+"""Of 600 × 400 pixels by the tiles of gpt-4o: two of them."""
 IDS = ("call_1", "call_1", "", "odd id!", "x" * 300)
 
 
@@ -52,7 +72,10 @@ def count_body(body: dict[str, Any]) -> int:
 
     total = 0
     for message in body["messages"]:
-        total += 4 + third(message["content"] or "")
+        if isinstance(content := message["content"], list):
+            total += 4 + third(content[0]["text"]) + sum(IMAGE_TOKENS for part in content if part["type"] != "text")
+            continue
+        total += 4 + third(content or "")
         for call in message.get("tool_calls", ()):
             total += third(call["function"]["name"]) + third(call["function"]["arguments"])
     return total
@@ -73,6 +96,7 @@ class Driver:
         self.bodies: dict[int, bytes] = {}
         self.kinds: dict[int, str] = {}
         self.overflows = self.compactions = 0
+        self.mild = mild
         self.sizes: tuple[int, ...] = MILD_SIZES if mild else SIZES
         self.outputs: tuple[int, ...] = MILD_OUTPUTS if mild else SIZES
         self.arguments: tuple[str, ...] = MILD_ARGUMENTS if mild else ARGUMENTS
@@ -89,7 +113,8 @@ class Driver:
         self.add(
             EnvironmentChanged(
                 system_prompt="You are a test in /x.", tools=now.tools, date=now.date, directory=now.directory,
-                instructions=entries(now.instructions, texts=True), request={"wire": "chat", "options": {}},
+                instructions=entries(now.instructions, texts=True),
+                request={"wire": "chat", "options": {}, **({"images": True} if seed % 3 else {})},
             )
         )  # fmt: skip
 
@@ -107,6 +132,10 @@ class Driver:
         size = self.random.choice(sizes or self.sizes)
         piece = self.random.choice(PIECES)
         return (piece * (size // len(piece) + 1))[:size]
+
+    def images(self) -> tuple[Attachment, ...]:
+        count = self.random.choice((1, 1, 2, 1 if self.mild else 14))
+        return tuple(self.random.choices(IMAGES, k=count))
 
     def write(self, turns: int) -> "Driver":
         """Write so many turns."""
@@ -127,9 +156,13 @@ class Driver:
         elif dice < 0.33:
             self.tools = MORE_TOOLS
         elif dice < 0.4:
-            self.add(ModelChanged(model=self.random.choice("mn"), request={"wire": "chat", "options": {"top_p": 1}}))
-        elif dice < 0.45:
+            more = self.random.choice(({}, {"images": True}, {"images": True, "merge_user_messages": True}))
+            request = {"wire": "chat", "options": {"top_p": 1}, **more}
+            self.add(ModelChanged(model=self.random.choice("mn"), request=request))
+        elif dice < 0.43:
             self.add(Note(text="a note"))
+        elif dice < 0.45:
+            self.add(ImageDropped(image="dot.png", reason="x", from_seq=max(self.state.last_seq - 20, 0)))
         elif dice < 0.65:
             self.compact()
         elif dice < 0.72 and self.state.compaction is not None:
@@ -156,7 +189,7 @@ class Driver:
             self.add(
                 ContextBuilt(
                     request_sha256=sha256(body).hexdigest(), bytes=len(body), estimator=self.counter.name,
-                    tokens=tokens, budget=self.budget, cut=None, rules=1, summary=ask,
+                    tokens=tokens, budget=self.budget, cut=None, rules=RULES, summary=ask,
                 ),
                 self.state.last_seq,
             )  # fmt: skip
@@ -174,7 +207,7 @@ class Driver:
         for repair in repairs(self.state):
             self.add(repair.fact, repair.cause)
         self.cache = RenderCache()
-        if self.random.random() < 0.3:
+        if self.random.random() < 0.3 and not self.mild:
             self.budget = self.random.choice(BUDGETS)
 
     def look(self) -> None:
@@ -193,6 +226,8 @@ class Driver:
         attachments: tuple[Attachment, ...] = ()
         if self.random.random() < 0.1:
             attachments = (Attachment(name="a.txt", media_type="text/plain", content=self.text()),)
+        if self.random.random() < 0.08:
+            attachments += self.images()
         user = self.add(UserMessage(text=self.text(), attachments=attachments))
         reason = "done"
         for _ in range(self.random.randint(1, 6)):
@@ -267,5 +302,9 @@ class Driver:
             if self.random.random() < 0.03:
                 return False
             result = ToolResult(call="c", status="ok", for_model=self.text(self.outputs), for_user="x", duration_ms=0)
+            if self.random.random() < 0.04:
+                result = result.model_copy(update={"images": self.images()})
             self.add(result, started.seq)
+            if self.random.random() < 0.02:
+                self.add(result)  # of a call that the log has lost
         return calls > 0

@@ -150,7 +150,7 @@ def test_no_item_is_above_its_cap_and_what_is_cut_names_where_the_whole_is() -> 
     messages = messages_of(build(driver.state, driver.texts, View()))
     first, *others = messages[1:]
     assert len(first.text) < 2 * MAX_ITEM_BYTES + 200
-    assert "[shot.png: image/png, not shown to the model]" in first.text
+    assert "[image: shot.png, image/png; not shown: it cannot be read]" in first.text
     for message in others:
         assert len(message.text.encode()) <= MAX_ITEM_BYTES
     assert sum("the whole is sha256:" in m.text for m in messages) == 4, "long texts are in blobs"

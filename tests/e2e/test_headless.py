@@ -58,6 +58,7 @@ def test_p_prints_the_answer_only(shell: Shell, serve: Serve) -> None:
 
 
 def test_p_resumes_by_id_prefix_suffix_title_and_last(shell: Shell, serve: Serve) -> None:
+    """D97 NousResearch/hermes-agent#49195: `resume ID PROMPT -p` goes on with that session, and with no other."""
     server = serve(*(reply(f"answer {n}") for n in range(6)))
     assert shell.run("new", "first", "-p", "--name", "my session").code == 0
     (session,) = shell.ids

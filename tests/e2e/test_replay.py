@@ -146,6 +146,7 @@ def ready(live: Terminal, shell: Shell, turns: int) -> None:
 
 
 def test_approvals_interruptions_and_a_resumed_session_replay_as_they_were_seen(shell: Shell, serve: Serve) -> None:
+    """D94 google-gemini/gemini-cli#14761: what was there before is on the screen again after a resume."""
     serve(
         reply("I write.", calls=[call("write", {"path": "a.txt", "content": "x\n"})]),
         reply("And I run it.", calls=[call("shell", {"command": "sh a.txt"})]),

@@ -16,7 +16,7 @@ from tests.engine.summing import BUDGET, GOOD, assert_requests_are_rebuilt, is_s
 
 
 async def test_a_long_session_compacts_itself_and_goes_on() -> None:
-    """G126, G129, G135: recorded after success, the system prompt stays, the sizes are those of the new request."""
+    """G126, G129, G135, G136: recorded after success, the system prompt stays, sizes are those of the new request."""
     rig, model = await talking([GOOD], turns=12)
     async with rig.session:
         (first, *_) = rig.facts(Compaction)

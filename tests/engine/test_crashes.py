@@ -70,6 +70,7 @@ async def test_the_output_of_a_running_tool_is_on_disk_and_told_after_a_crash() 
 
 
 async def test_a_result_that_could_not_be_written_is_held_and_written_later() -> None:
+    """D100 openai/openai-agents-python#4690: written before the next model call, and the tool does not run again."""
     rig = await new([Say((), (("change", {"path": "1"}),)), Say(("ok",)), Say(("fine",))])
     full = False
 

@@ -194,6 +194,7 @@ async def test_steering_joins_at_the_next_step() -> None:
 
 
 async def test_a_session_cut_after_any_event_reopens_with_one_result_for_each_call() -> None:
+    """D96 NousResearch/hermes-agent#99296: the repair is in the log, and the second opening repairs nothing."""
     calls = (("look", {"path": "a"}), ("change", {"path": "c"}))
     rig = await new([Say(("a",), calls), Say(("b",))])
     async with rig.session:

@@ -5,8 +5,10 @@ from hashlib import sha256
 
 from agentsh.context.items import NO_RESULT
 from agentsh.context.messages import build, messages_of
+from agentsh.context.request import prompt_of
 from agentsh.context.view import View
 from agentsh.events.base import NO_USAGE
+from agentsh.events.session import ModelChanged
 from agentsh.events.tool import ToolCall, ToolResult, ToolStarted
 from agentsh.events.turn import AgentMessage, TurnFinished, UserMessage
 from agentsh.models.chat_body import encode
@@ -72,6 +74,20 @@ def test_d80_d91_interrupted_between_parallel_calls() -> None:
     assert [m.text for m in sent(driver)][3] == "the second is done"
 
 
+def test_d81_two_messages_of_the_users_in_a_row_are_one_where_the_profile_says_so() -> None:
+    driver = Driver(1)
+    user(driver, "first, interrupted")
+    user(driver, "second")
+    agent(driver, "hm")
+    user(driver, "third")
+    messages = sent(driver)
+    assert [m.role for m in prompt_of(driver.state, messages, "[]").messages] == ["user", "user", "assistant", "user"]
+    driver.add(ModelChanged(model="m", request={"wire": "chat", "options": {}, "merge_user_messages": True}))
+    merged = prompt_of(driver.state, messages, "[]").messages
+    assert [m.role for m in merged] == ["user", "assistant", "user"]
+    assert merged[0].text == "first, interrupted\n\nsecond"
+
+
 def test_d87_d88_reasoning_is_kept_in_the_log_and_never_sent_back_changed() -> None:
     driver = Driver(1)
     user(driver, "go")
@@ -88,7 +104,17 @@ def test_d95_a_result_without_a_call_is_never_sent_as_one() -> None:
     result(driver, 1, "of nobody else")
     agent(driver, "hm")
     user(driver, "on")
-    assert [m.role for m in sent(driver)] == ["user", "assistant", "user"]
+    assert [m.role for m in sent(driver)] == ["user", "user", "user", "assistant", "user"]
+    assert sent(driver)[1].text.endswith("This was its result:]\nof nobody"), "told as a note"
+
+
+def test_d95_a_result_that_stands_there_twice_is_told_once() -> None:
+    driver = Driver(1)
+    user(driver, "go")
+    cause = started(driver, ask(driver, agent(driver)))
+    result(driver, cause, "done")
+    result(driver, cause, "done")
+    assert [m.role for m in sent(driver)] == ["user", "assistant", "tool"]
 
 
 def test_d98_d99_a_call_that_is_still_open_has_a_result_all_the_same() -> None:

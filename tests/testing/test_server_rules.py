@@ -46,7 +46,10 @@ def told(*messages: Any, **body: Any) -> list[str]:
         [
             {
                 "role": "user",
-                "content": [{"type": "text", "text": "x"}, {"type": "image_url", "image_url": {"url": "u"}}],
+                "content": [
+                    {"type": "text", "text": "x"},
+                    {"type": "image_url", "image_url": {"url": "https://a.org/x.png"}},
+                ],
             }
         ],
         [USER, {"role": "assistant", "content": ""}, answered("x") | {"role": "user"}],
@@ -309,3 +312,18 @@ async def test_keys_models_and_overflow_are_refused_without_being_failures() -> 
     assert large.value.code == "context_length_exceeded"
     assert done.choices[0].message.content == "x"
     assert server.failures == []
+
+
+@pytest.mark.parametrize(
+    ("role", "url", "message"),
+    [
+        ("system", "https://a.org/x.png", "Image URLs are only allowed for messages with role 'user'"),
+        ("user", "x.png", "Expected a base64-encoded data URL"),
+        ("user", "data:image/png;base64,%%%", "Invalid base64 image_url"),
+        ("user", "data:image/png;base64,aGVsbG8=", "You uploaded an unsupported image."),
+    ],
+)
+def test_images_that_nobody_can_look_at(role: str, url: str, message: str) -> None:
+    parts = [{"type": "text", "text": "x"}, {"type": "image_url", "image_url": {"url": url}}]
+    (problem,) = told({"role": role, "content": parts}, USER)
+    assert message in str(problem)

@@ -23,5 +23,15 @@ CORPUS = {
     * 9,
     "korean": "이 함수는 주어진 목록의 요소를 오름차순으로 정렬하여 반환합니다. 테스트를 다시 실행해 주세요." * 9,
     "russian": "Эта функция сортирует элементы списка и возвращает новый. Запустите тесты ещё раз." * 9,
+    "arabic": "هٰذِهِ الدَّالَّةُ تُرَتِّبُ عَنَاصِرَ القَائِمَةِ وَتُعِيدُ قَائِمَةً جَدِيدَةً. " * 9,
+    "amharic": "ይህ ተግባር የዝርዝሩን አባላት በቅደም ተከተል ያስቀምጣል። " * 9,
+    "polish": "Zażółć gęślą jaźń; ta funkcja sortuje elementy listy i zwraca nową listę. " * 9,
+    "letters": " ".join("".join(RANDOM.choices("abcdefghijklmnopqrstuvwxyz", k=n % 9 + 4)) for n in range(300)),
+    "unbroken letters": "".join(RANDOM.choices("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", k=2_000)),
+    "emoji": "".join(chr(RANDOM.randint(0x1F300, 0x1FAFF)) for _ in range(500)),
+    "mojibake": "".join(chr(RANDOM.randint(0x80, 0x24F)) for _ in range(1_000)),
+    "any characters": "".join(
+        chr(RANDOM.choice((RANDOM.randint(0x80, 0xD7FF), RANDOM.randint(0xE000, 0xFFFD)))) for _ in range(2_000)
+    ),
     "pictures": "🎉🚀✅❌🔥 done 👍🏽 " * 60,
 }

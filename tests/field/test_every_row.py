@@ -1,0 +1,75 @@
+"""Field reports D, G and H, row by row, and the tests that hold what each asks for.
+
+A test names its row in its name or in its docstring; this table is held against the files.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+REQUESTS, CONTEXTS = "tests/field/test_requests.py", "tests/field/test_contexts.py"
+COMPACTOR, STOPS = "tests/engine/test_compactor.py", "tests/engine/test_compactor_stops.py"
+PLANS, DECISIONS = "tests/context/test_compaction.py", "tests/context/test_decision.py"
+
+ROWS = {
+    "D72": f"{REQUESTS}::test_d72_d75_killed_inside_a_tool_and_two_turns_on",
+    "D75": f"{REQUESTS}::test_d72_d75_killed_inside_a_tool_and_two_turns_on",
+    "D76": "tests/e2e/test_context.py::test_an_odd_reply_does_not_poison_the_next_request",
+    "D77": "tests/e2e/test_fork.py::test_d77_fork_undo_resume_show_what_is_sent",
+    "D78": "tests/e2e/test_fork.py::test_d78_at_each_turn_the_request_begins_as_the_parents",
+    "D80": f"{REQUESTS}::test_d80_d91_interrupted_between_parallel_calls",
+    "D81": f"{REQUESTS}::test_d81_two_messages_of_the_users_in_a_row_are_one_where_the_profile_says_so",
+    "D82": "tests/tokens/test_meter.py::test_it_is_the_same_right_after_a_resume",
+    "D83": f"{CONTEXTS}::test_d83_d84_d86_a_log_that_is_cut_after_any_byte",
+    "D84": f"{CONTEXTS}::test_d83_d84_d86_a_log_that_is_cut_after_any_byte",
+    "D86": f"{CONTEXTS}::test_d83_d84_d86_a_log_that_is_cut_after_any_byte",
+    "D87": f"{REQUESTS}::test_d87_d88_reasoning_is_kept_in_the_log_and_never_sent_back_changed",
+    "D88": f"{REQUESTS}::test_d87_d88_reasoning_is_kept_in_the_log_and_never_sent_back_changed",
+    "D91": f"{REQUESTS}::test_d80_d91_interrupted_between_parallel_calls",
+    "D92": f"{CONTEXTS}::test_d92_no_damage_makes_a_request_that_is_refused",
+    "D94": "tests/e2e/test_replay.py::test_approvals_interruptions_and_a_resumed_session_replay_as_they_were_seen",
+    "D95": f"{REQUESTS}::test_d95_a_result_without_a_call_is_never_sent_as_one",
+    "D96": "tests/engine/test_turn.py::test_a_session_cut_after_any_event_reopens_with_one_result_for_each_call",
+    "D97": "tests/e2e/test_headless.py::test_p_resumes_by_id_prefix_suffix_title_and_last",
+    "D98": f"{REQUESTS}::test_d98_d99_a_call_that_is_still_open_has_a_result_all_the_same",
+    "D99": f"{REQUESTS}::test_d98_d99_a_call_that_is_still_open_has_a_result_all_the_same",
+    "D100": "tests/engine/test_crashes.py::test_a_result_that_could_not_be_written_is_held_and_written_later",
+    "G120": f"{COMPACTOR}::test_it_takes_little_and_pays_for_each_try",
+    "G122": f"{COMPACTOR}::test_a_bigger_model_goes_on_without_a_compaction",
+    "G124": f"{COMPACTOR}::test_after_an_undo_it_waits_until_there_is_more",
+    "G125": f"{COMPACTOR}::test_a_smaller_model_compacts_a_history_twice_its_window",
+    "G126": f"{COMPACTOR}::test_a_long_session_compacts_itself_and_goes_on",
+    "G127": "tests/tokens/test_overflow.py::test_the_second_refusal_ends_the_turn_with_ways_on",
+    "G128": f"{PLANS}::test_what_is_planned_and_filled_is_valid_shorter_and_leaves_room",
+    "G129": f"{STOPS}::test_the_todo_list_is_still_in_the_request",
+    "G130": f"{CONTEXTS}::test_g130_what_became_of_every_event_is_told",
+    "G131": f"{COMPACTOR}::test_undo_brings_the_very_request_back_and_is_left_alone",
+    "G133": f"{STOPS}::test_what_was_queued_survives_and_joins",
+    "G134": f"{STOPS}::test_a_resume_that_compacts_has_stored_its_prompt_first",
+    "G135": f"{COMPACTOR}::test_a_long_session_compacts_itself_and_goes_on",
+    "G136": f"{COMPACTOR}::test_a_long_session_compacts_itself_and_goes_on",
+    "H139": "tests/app/test_surroundings.py::test_a_day_later_the_start_is_the_same_and_the_date_is_appended",
+    "H140": f"{REQUESTS}::test_h140_the_bytes_of_a_request_are_stable",
+    "H141": "tests/tokens/test_counter.py::test_what_other_counters_fall_over",
+    "H143": "tests/tokens/test_ranks.py::test_it_is_built_without_network_and_without_tiktokens_loader",
+    "H144": "tests/tokens/test_counter.py::test_a_run_without_breaks_takes_no_more_than_its_length",
+    "H145": "tests/tokens/test_counter.py::test_a_run_without_breaks_takes_no_more_than_its_length",
+}
+"""The rows of the reports by number. D93, `!` commands in the context, is a matter of the REPL."""
+
+
+def named(place: str) -> str:
+    """Return the name and the docstring of a test."""
+    path, _, name = place.partition("::")
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    found = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.name == name]
+    assert found, f"{place} is not there"
+    return f"{name} {ast.get_docstring(found[0]) or ''}"
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_the_test_of_a_row_names_it(row: str) -> None:
+    assert re.search(rf"(?:\b|_){row}(?:\b|_)", named(ROWS[row]), re.IGNORECASE), f"{ROWS[row]} does not name {row}"
