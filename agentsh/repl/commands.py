@@ -58,6 +58,7 @@ COMMANDS = {
     "permissions": Command("agentsh.repl.slash.permissions:run", "", "the rules in force, and what you allowed"),
     "config": Command("agentsh.repl.slash.config:run", "[WORDS]", "the settings in force, and where they are from"),
     "todo": Command("agentsh.repl.slash.todo:run", "", "the todo list as it stands"),
+    "jobs": Command("agentsh.repl.slash.jobs:run", "[kill ID]", "what runs in the background; end one"),
     "doctor": Command("agentsh.repl.slash.doctor:run", "", "look for what is wrong around agentsh"),
     "feedback-bundle": Command(
         "agentsh.repl.slash.feedback_bundle:run", "[FILE]", "a file for a bug report, without what was said"

@@ -43,7 +43,7 @@ def test_a_session_is_found_by_what_was_said_in_it_and_gone_on_with(shell: Shell
         assert "owned" not in t.page, "titles are clean"
         t.type("zebra")  # in no title: only in what was answered
         t.wait(lambda: "Sessions · 1 of 2" in t.page and "▸ tell me of animals" in t.page)
-        t.wait(lambda: f"{zebra[:12]}" in t.page.partition("Sessions")[2], 8)  # the preview
+        t.wait(lambda: f"{zebra[:12]}" in t.page.partition("Sessions")[2])  # the preview
         t.type("\r")
         at(t, zebra)
         assert "The zebra is striped." in t.page, "the past of the other session is shown"

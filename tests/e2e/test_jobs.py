@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -10,8 +11,9 @@ import pytest
 
 from agentsh.testing.server import Gate, ScriptedServer, Text, call, hang, reply
 from agentsh.workspace.sandbox import probe
-from tests.e2e.harness import Shell, of_type, stop, wait_for
+from tests.e2e.harness import COMMAND, Shell, of_type, stop, wait_for
 from tests.e2e.test_signals import alive
+from tests.repl.pty import Terminal
 
 Serve = Callable[..., ScriptedServer]
 KINDS = ["none", *(kind for kind in ("bwrap", "landlock") if probe(kind).works)]
@@ -193,3 +195,24 @@ def test_a_job_that_ends_while_a_reply_streams_is_recorded_behind_it(shell: Shel
     kinds = [e["type"] for e in shell.events() if e["type"] in ("agent_message", "job_changed")]
     assert kinds == ["agent_message", "job_changed", "agent_message", "job_changed"]
     assert states(shell) == ["running", "ended"]
+
+
+def test_jobs_are_listed_and_ended_by_a_command(shell: Shell, serve: Serve) -> None:
+    sleep = f"sleep 6{os.getpid()}"
+    serve(shell_call(f"echo begun; {sleep}", background=True), reply("It runs."))
+    env = shell.env(TERM="xterm-256color")
+    argv = [str(COMMAND), "new", "go", "--mode", "yolo", "--empty"]
+    with Terminal(100, 30, argv=argv, cwd=shell.cwd, **env) as t:
+        t.wait(lambda: "It runs." in t.page and len(of_type(shell.events(), "turn_finished")) == 1)
+        t.look(0.5)
+        t.type("/jobs\r")
+        t.wait(lambda: re.search(rf"1  running · \d+ s · [\d,]+ bytes · echo begun; {sleep}", t.page) is not None)
+        t.type("/jobs kill 7\r")
+        t.wait(lambda: "no job" in t.page.lower())
+        t.type("/jobs end\r")
+        t.wait(lambda: "/jobs kill ID ends one" in t.page)
+        t.type("/jobs kill 1\r")
+        t.wait(lambda: "1  killed" in t.page)
+        wait_for(lambda: not alive(sleep), 60)
+        t.type("/exit\r")
+        assert t.ended() == 0
