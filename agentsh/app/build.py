@@ -20,7 +20,7 @@ from agentsh.app.parts import checkpoint_policy, hooks_of, limits_of, packing, p
 from agentsh.app.past import Past
 from agentsh.app.paths import Home, user_home
 from agentsh.app.rewinding import present, workspace_snapshots
-from agentsh.app.secrets import secrets_of
+from agentsh.app.secrets import clean_once, learn, secrets_of
 from agentsh.app.services import services_of, wants_web
 from agentsh.app.settings import Choice, Settings
 from agentsh.app.stores import blob_store, event_store
@@ -77,12 +77,13 @@ class Screens(NamedTuple):
 
 
 class Running(NamedTuple):
-    """A session of this process, and what else a command needs of it."""
+    """A session of this process, and what else a command needs of it. clean: replaces the secrets that it knows."""
 
     session: Session
     id: str
     home: Home
     workspace: Workspace
+    clean: Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
         with suppress(AgentshError):  # the first failure is the one to tell
             await _take_back(plan.home, session, provisioned, made, journal)
         raise
-    return Running(assembled.session, session, plan.home, assembled.workspace)
+    return Running(assembled.session, session, plan.home, assembled.workspace, assembled.journal.secrets.clean)
 
 
 async def _take_back(
@@ -245,7 +246,7 @@ async def resume_session(
         with suppress(AgentshError):  # the first failure is the one to tell
             await opened.log.close()
         raise
-    return Running(assembled.session, session, home, assembled.workspace)
+    return Running(assembled.session, session, home, assembled.workspace, assembled.journal.secrets.clean)
 
 
 async def _record_opening(
@@ -307,7 +308,8 @@ class _Assembly:
         clock, texts, screens = plan.clock, BlobTexts(blobs), plan.screens
         self._choice, self._web, own = plan.choice, wants_web(plan.settings), user_home(os.environ)
         secrets = secrets_of(plan.settings, os.environ, own, plan.choice.api_key)
-        self._looker = Looker(blobs, texts, root, own, self._schemas, clock, secrets.clean)
+        clean = partial(clean_once, plan.settings, os.environ, own)
+        self._looker = Looker(blobs, texts, root, own, self._schemas, clock, clean)
         workspace = make_workspace(
             root, session=log.session, in_place=in_place, start=start, home=plan.home, settings=plan.settings
         )
@@ -315,14 +317,10 @@ class _Assembly:
         self.journal = Journal(log, state, _bus(screens), clock, secrets)
         hooks = hooks_of(plan.settings, {"session": log.session, "workspace": str(root), "cwd": cwd})
         gate = Gate(
-            self.journal,
-            self.workspace,
-            hooks,
-            screens.approver,
+            self.journal, self.workspace, hooks, screens.approver,
             preapproved=lambda state: not in_place and _scripted(state),
-            rules=rules_of(plan.settings),
-            project=ProjectGrants(own, project_of(cwd)),
-        )
+            rules=rules_of(plan.settings), project=ProjectGrants(own, project_of(cwd)),
+        )  # fmt: skip
         self.snapshots = workspace_snapshots(plan.home, log.session, root, state, blobs, kind)
         services, jobs = services_of(plan, log.session, self.journal, workspace, texts)
         runner = ToolRunner(
@@ -339,6 +337,7 @@ class _Assembly:
             choice = another(plan.choice, plan.settings, os.environ, name)
             how = step_settings(plan.settings, choice, plan.budget_tokens)
             self._choice = choice  # the next message tells of another way to edit
+            learn(secrets, choice.api_key)
             return Chosen(choice.model, choice.request(), make_model(choice, clock), how)
 
         upkeep = Upkeep(self.journal, log, checkpoint_policy(plan.settings), clock)

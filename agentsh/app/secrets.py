@@ -18,8 +18,22 @@ KEY_BYTES = 32
 def secrets_of(settings: Settings, env: Mapping[str, str], own: Path, api_key: str | None = None) -> Secrets:
     """Return what replaces secrets in a session. own: the user's ~/.agentsh. api_key: of the model in use."""
     given = settings.secrets
-    known = [*_named(env), *([api_key] if api_key and worth_remembering(api_key, weak=True) else [])]
-    return Secrets(known, key=partial(_key, own / FILE), patterns=given.patterns, allow=given.allow, on=given.redact)
+    secrets = Secrets(
+        _named(env), key=partial(_key, own / FILE), patterns=given.patterns, allow=given.allow, on=given.redact
+    )
+    learn(secrets, api_key)
+    return secrets
+
+
+def clean_once(settings: Settings, env: Mapping[str, str], own: Path, text: str) -> str:
+    """Return a text without secrets, whatever a session has seen: AGENTS.md must not look edited where it is not."""
+    return secrets_of(settings, env, own).clean(text)
+
+
+def learn(secrets: Secrets, api_key: str | None) -> None:
+    """Have the key of a model replaced from now on; one that is a word, as tests have, is none."""
+    if api_key and worth_remembering(api_key, weak=True):
+        secrets.know(api_key)
 
 
 def _named(env: Mapping[str, str]) -> Iterator[str]:

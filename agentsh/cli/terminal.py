@@ -11,9 +11,8 @@ from typing import TextIO, cast
 from agentsh.app.backend import AppBackend
 from agentsh.app.build import Running, Screens
 from agentsh.app.past import Past
-from agentsh.app.paths import Home, user_home
+from agentsh.app.paths import Home
 from agentsh.app.screens import colours, screen_renderer
-from agentsh.app.secrets import secrets_of
 from agentsh.app.settings import Settings
 from agentsh.app.stores import blob_store
 from agentsh.app.texts import BlobTexts
@@ -40,7 +39,6 @@ class Terminal:
             screen=self.renderer,
             stage=stage,
             text=texts.text,
-            clean=secrets_of(settings, os.environ, user_home(os.environ)).clean,
             history_file=home.root / "history",
             notify=settings.ui.notify and not dumb(),
             title=settings.ui.title and not dumb(),
@@ -91,6 +89,7 @@ class Terminal:
         """Talk until the user leaves; return the exit code. along: goes with the first message."""
         self._io.along = along
         self._io.workspace, self._io.sandbox = running.workspace, running.workspace.sandbox
+        self._io.clean = running.clean
         self._io.context = lambda columns: asyncio.to_thread(newest_rows, running.home, running.id, columns)
         self._io.fork = partial(_forked, running)
         self._io.backend = AppBackend(running, self.settings)

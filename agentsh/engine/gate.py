@@ -100,7 +100,7 @@ class Gate:
                 parts=None if does.unreadable else does.parts,
                 unreadable=does.unreadable or "",
                 leaving=self._leaves(arguments),
-                granted=bool(effects & {"exec", "net"}) and grant(tool, arguments) in state.grants,
+                granted=bool(effects & {"exec", "net"}) and self._grant(tool, arguments) in state.grants,
                 preapproved=self._preapproved(state),
             )
         )
@@ -109,6 +109,9 @@ class Gate:
         """Return where the next command starts, relative to the root."""
         shell = self._journal.state.shell
         return self._workspace.starts_in(None if shell is None else shell.directory)
+
+    def _grant(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
+        return grant(tool, self._journal.secrets.payload(arguments))  # a hash of a short secret would tell it
 
     def _leaves(self, arguments: Mapping[str, Any]) -> bool:
         return bool(arguments.get(LEAVE)) and self._workspace.sandbox != "none"
@@ -128,7 +131,7 @@ class Gate:
             self.unasked += 1
             raise Refused("nobody to ask", "Denied: this needs the user's approval and there is nobody to ask.")
         effects = tuple(sorted(tool.spec.effects))
-        about = subject(tool, arguments)
+        hidden = self._journal.secrets.payload(arguments)  # what the log may hold; whoever decides sees what runs
         # A rule that asks, and a way out of the sandbox, are not answered once and for all by a rule.
         clean = self._journal.secrets.clean
         rules = () if decision.ruled or self._leaves(arguments) else suggested(does.parts)
@@ -136,14 +139,20 @@ class Gate:
         why = one_line(decision.why, MAX_WHY_CHARS)
         optional: dict[str, Any] = ({"rules": rules} if rules else {}) | ({"why": why} if why else {})
         asked = await self._journal.record(
-            ApprovalAsked(call=call.call, subject=about, effects=effects, grant=grant(tool, arguments), **optional),
+            ApprovalAsked(
+                call=call.call,
+                subject=subject(tool, hidden),
+                effects=effects,
+                grant=self._grant(tool, arguments),
+                **optional,
+            ),
             cause=event.seq,
         )
         shown = await preview(tool, arguments, self._workspace)
         where = self._directory() if "exec" in effects else "."
         if where != ".":
             shown = f"directory: {where}\n{shown}"
-        question = Question(tool.spec.name, clean(about), clean(shown), effects, clean(why), rules)
+        question = Question(tool.spec.name, subject(tool, arguments), shown, effects, why, rules)
         answer = await self._approver.ask(question)
         await self._journal.record(
             ApprovalAnswered(call=call.call, answer=answer.verdict, reason=answer.reason),
@@ -159,7 +168,7 @@ class Gate:
 
     async def _before(self, hook: Hook, event: Event, tool: str, arguments: Mapping[str, Any]) -> HookVerdict:
         try:
-            verdict = await hook.before_tool(tool, self._journal.secrets.payload(arguments))
+            verdict = await hook.before_tool(tool, arguments)
         except Exception as error:  # noqa: BLE001 - a broken hook refuses
             verdict = HookVerdict("deny", f"the hook failed: {error}")
         await self._hook_answered(hook, event, verdict)
@@ -170,9 +179,8 @@ class Gate:
         call = event.fact
         assert isinstance(call, ToolCall)
         try:
-            secrets = self._journal.secrets
-            told = secrets.payload(arguments), outcome.status, secrets.clean(outcome.for_model)
-            verdict = await hook.after_tool(call.name, *told)
+            said = self._journal.secrets.clean(outcome.for_model)
+            verdict = await hook.after_tool(call.name, arguments, outcome.status, said)
         except Exception as error:  # noqa: BLE001 - a broken hook only says so
             verdict = HookVerdict("annotate", f"the hook failed: {error}")
         await self._hook_answered(hook, event, verdict)

@@ -14,8 +14,10 @@ from agentsh.events.base import Fact
 from agentsh.events.codec import decode, encode
 from agentsh.events.event import Event, NewFact
 from agentsh.events.signals import DiskNearlyFull, SavingStopped, Signal
+from agentsh.log.record import Draft
 from agentsh.log.store import OpenLog
 
+LONG_CHARS = 100_000
 Maker = Callable[[SessionState], Sequence[NewFact]]
 _T = TypeVar("_T")
 
@@ -94,7 +96,10 @@ class Journal:
         first = self._log.last_seq + 1
         causes = [f.cause if f.within is None else first + f.within for f in facts]
         drafts = [encode(f.fact, ts=ts, cause=cause) for f, cause in zip(facts, causes, strict=True)]
-        drafts = [draft._replace(payload=self.secrets.payload(draft.payload)) for draft in drafts]
+        if any(_is_long(draft) for draft in drafts):  # some seconds for many megabytes: keys are to be read meanwhile
+            drafts = await asyncio.to_thread(self._cleaned, drafts)
+        else:
+            drafts = self._cleaned(drafts)
         events = [decode(record) for record in await self._log.append(drafts, awaited=durable)]
         try:
             if durable:
@@ -105,6 +110,9 @@ class Journal:
                 self.written_bytes += len(event.raw)
                 self._bus.publish(event)
         return events
+
+    def _cleaned(self, drafts: list[Draft]) -> list[Draft]:
+        return [draft._replace(payload=self.secrets.payload(draft.payload)) for draft in drafts]
 
     async def settled(self) -> None:
         """Return once every record that was asked for before is in log and state, those of cancelled callers too.
@@ -141,3 +149,7 @@ class Journal:
     def signal(self, signal: Signal) -> None:
         """Preview; never logged."""
         self._bus.signal(signal)
+
+
+def _is_long(draft: Draft) -> bool:
+    return any(isinstance(value, str) and len(value) > LONG_CHARS for value in draft.payload.values())

@@ -44,23 +44,27 @@ _SHAPES = (
     ("AGE-SECRET-KEY-", r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
     ("eyJ", rf"eyJ{_WORD}{{8,}}\.eyJ{_WORD}{{8,}}\.{_WORD}{{16,}}"),
 )
-_PEM = r"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
 _WHOLE = (
-    # marker, pattern whose group 1 is the secret
-    ("PRIVATE KEY", rf"(-----BEGIN {_PEM}.*?-----END {_PEM})"),
-    ("://", r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@'\"<>\\]*:([^\s/@:'\"<>\\]{3,})@"),
-    ("earer ", r"[Bb]earer ([A-Za-z0-9._~+/-]{20,}=*)"),
-    ("asic ", r"[Aa]uthorization: ?[Bb]asic ([A-Za-z0-9+/]{12,}=*)"),
+    # marker, pattern whose group 1 is the secret; each begins with plain text, so that no place is looked at twice
+    ("://", r"://[^\s/:@'\"<>\\]{0,200}:([^\s/@:'\"<>\\]{3,200})@"),
+    ("earer ", r"earer ([A-Za-z0-9._~+/-]{20,}=*)"),
+    ("asic ", r"asic ([A-Za-z0-9+/]{16,}=*)"),
     ("AccountKey=", r"AccountKey=([A-Za-z0-9+/]{40,}={0,2})"),
+    ("password ", r"password ([^\s'\"]*\d[^\s'\"]*)(?=\s|$)"),
+    ("<password>", r"<password>([^<\s]{4,200})</"),
+    ("-u ", r"-u [^\s:'\"]{1,64}:([^\s'\"]{4,200})"),
+    ("--user ", r"--user [^\s:'\"]{1,64}:([^\s'\"]{4,200})"),
 )
+_KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 
-_PASSWORD = r"(?:PASS(?:WORD|WD|PHRASE)|SECRET(?:_KEY(?:_BASE)?)?|CREDENTIALS?)"
+_PASSWORD = r"(?:PASS(?:WORD|WD|PHRASE)|SECRETS?(?:_KEY(?:_BASE)?)?|CREDENTIALS?)"
 _KEY = r"(?:(?:API|ACCESS|PRIVATE|SECRET|ENCRYPTION|SIGNING|MASTER|AUTH|SERVICE|ACCOUNT)_?KEY|TOKEN|KEY)"
 _OPEN = r"\\?[\"']?[ \t]{0,8}(?:=>|=|:)[ \t]{0,8}\\?[\"']?"
 # Of an environment file: NAME=value, where nothing but a value can be meant.
 _ENVIRONMENT = (
     rf"{START}(?P<name>(?:[A-Z][A-Z0-9]*_)*(?:(?P<weak>{_PASSWORD})|{_KEY}))(?:_\d+)?"
-    r"=\\?[\"']?(?P<value>[^\s\"'`\\#;,&|<>]{6,})"
+    r"=(?:\\?[\"'](?P<quoted>[^\"'\\\n]{6,200})(?=\\?[\"'])|(?P<value>[^\s\"'`\\#;,&|<>]{6,}))"
 )
 # Of code and configuration: a name of any case, quoted or not.
 _ASSIGNED = (
@@ -75,9 +79,12 @@ _HARMLESS_NAME = r"(?i)(?:PUBLIC|PRIMARY|FOREIGN|SORT|PARTITION|CACHE|HOT|NEXT|P
 
 _FILLER = r"(?i)[$%‹{]|.*(?:example|changeme|placeholder|redacted|dummy|your[_-])|(.)\1+$"
 _NO_VALUE = (
-    rf"{_FILLER}|(?:\./|~|/)|.*://|[\d.,_]+$|"
+    rf"{_FILLER}|(?:\./|~|/)|.*://|"
     r"[a-z_][\w-]*(?:\.[a-z_]\w*)+$|sha\d+[:-]|true|false|none|null|undefined|process\.|os\."
 )
+_JOINTS = re.compile(r"[^A-Za-z0-9]+")
+_ORDINARY = re.compile(r"[A-Za-z]{0,16}\d{0,4}|\d+|[A-Za-z]{0,3}\d+[A-Za-z]{0,3}")
+"""Of which names and versions are made: a word, with or without a number; a number."""
 STRONG_CHARS = 12
 WEAK_CHARS = 8
 STRONG_BITS = 3.0
@@ -127,19 +134,25 @@ def harmless_name(name: str) -> bool:
 
 
 def strong(value: str) -> bool:
-    """Return whether a value looks as if it was made by chance: no word, no name, no number."""
-    if len(value) < STRONG_CHARS or not any(c.isdigit() for c in value) or not any(c.isalpha() for c in value):
+    """Return whether a value looks as if it was made by chance: no word, no name, no number, none joined by signs."""
+    if len(value) < STRONG_CHARS or not good(value):
         return False
     counts = [value.count(c) / len(value) for c in set(value)]
     return -sum(share * log2(share) for share in counts) >= STRONG_BITS
 
 
+def good(value: str) -> bool:
+    """Return whether a value can be a password and no name: letters and digits, more than words and numbers."""
+    mixed = any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+    return len(value) >= WEAK_CHARS and mixed and not all(map(_ORDINARY.fullmatch, _JOINTS.split(value)))
+
+
 def worth_remembering(value: str, *, weak: bool) -> bool:
-    """Return whether a value is replaced wherever it stands: a word that everybody uses must not be.
+    """Return whether the value of a variable is replaced wherever it stands: a word that everybody uses must not be.
 
     weak: the name says password, so that less will do.
     """
-    mixed = any(not c.isalpha() for c in value) and any(c.isalpha() for c in value)
+    mixed = any(c.isalpha() for c in value) and any(not c.isalpha() for c in value)
     return strong(value) or (weak and len(value) >= WEAK_CHARS and mixed)
 
 
@@ -149,8 +162,8 @@ def is_value(value: str) -> bool:
 
 
 def find(text: str) -> Iterator[Found]:
-    """Yield what looks like a secret, in no order; some may overlap."""
-    sure: list[Found] = []
+    """Yield what looks like a secret, in no order; some may overlap. Time grows with the text alone."""
+    sure = list(_private_keys(text)) if "-----BEGIN " in text else []
     for marker, pattern in _SHAPES:
         if marker in text:
             sure += [
@@ -170,6 +183,20 @@ def find(text: str) -> Iterator[Found]:
                 yield one
 
 
+def _private_keys(text: str) -> Iterator[Found]:
+    start = text.find("-----BEGIN ")
+    while start >= 0:
+        if _KEY_BEGIN.match(text, start):
+            end = text.find("-----END ", start)
+            if end < 0:
+                return
+            trailer = _KEY_END.match(text, end)
+            if trailer is not None:
+                yield Found(start, trailer.end(), remember=True)
+                start = end
+        start = text.find("-----BEGIN ", start + 1)
+
+
 def _in_lines(text: str) -> Iterator[Found]:
     start = 0
     for line in text.split("\n"):
@@ -183,10 +210,12 @@ def _in_lines(text: str) -> Iterator[Found]:
 def _assigned(line: str) -> Iterator[Found]:
     """Yield what is assigned to the name of a secret."""
     for match in re.finditer(_ENVIRONMENT, line):
-        value, weak = match["value"], match["weak"] is not None
+        group = "value" if match["quoted"] is None else "quoted"
+        value, weak = match[group], match["weak"] is not None
         if is_value(value) and (weak or strong(value)) and not harmless_name(match["name"]):
-            yield Found(*match.span("value"), remember=worth_remembering(value, weak=weak))
+            yield Found(*match.span(group), remember=strong(value))
     for match in re.finditer(_ASSIGNED, line):
         value, weak = match["value"], match["weak"] is not None
-        if is_value(value) and worth_remembering(value, weak=weak) and not harmless_name(match["name"]):
-            yield Found(*match.span("value"), remember=True)
+        quoted = weak and match.start("value") > 0 and line[match.start("value") - 1] in "\"'"
+        if is_value(value) and (strong(value) or (quoted and good(value))) and not harmless_name(match["name"]):
+            yield Found(*match.span("value"), remember=strong(value))

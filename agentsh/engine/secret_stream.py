@@ -9,7 +9,9 @@ MAX_HELD_CHARS = 16_000
 CONTEXT_CHARS = 400
 """Kept of a long line, to tell by a name before it that a value is secret."""
 _MAX_LINE_CHARS = 2_000
-_WORD = re.compile(r"[!-~]+\Z")
+_WORD = re.compile("[!-~]*")
+MAX_WORD_CHARS = 2_000
+"""Of a word that is waited for: the longest keys are web tokens."""
 _END = re.compile("-----END [A-Z0-9 ]*-----")
 _FILLING = ("...", "###", "===", "***")
 
@@ -35,10 +37,12 @@ class SecretStream:
     def _safe(self) -> int:
         """Return how much of the line is whole words, and before a private key that has no end yet."""
         line = self._line
-        word = _WORD.search(line)
         safe = len(line)
-        if word is not None and not word[0].endswith(_FILLING) and self._secrets.may_grow(line, word[0]):
-            safe = word.start()
+        backwards = _WORD.match(line[: -MAX_WORD_CHARS - 1 : -1])
+        word = backwards[0][::-1] if backwards else ""
+        waits = len(word) < MAX_WORD_CHARS and not word.endswith(_FILLING)
+        if waits and self._secrets.may_grow(line[-CONTEXT_CHARS - MAX_WORD_CHARS :], word):
+            safe -= len(word)
         safe = _before_a_key(line, safe)
         return len(line) if len(line) - safe > MAX_HELD_CHARS else max(safe, self._passed)
 

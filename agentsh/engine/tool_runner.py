@@ -255,7 +255,8 @@ class ToolRunner:
             notes += [f"[{hook.name}: {note}]"] if note else []
         if notes:
             outcome = replace(outcome, for_model="\n".join([outcome.for_model, *notes]))
-        outcome = cleaned(self._with_news(outcome), self._journal.secrets)
+        # In a thread: megabytes of output take a while, and the screen must not stand still for it.
+        outcome = await asyncio.to_thread(cleaned, self._with_news(outcome), self._journal.secrets)
         result = _result(prepared.call, outcome, duration_ms)
         effects, call = prepared.tool.spec.effects, prepared.call.call
         async with self._keeper.after(effects, call, start.seq, outcome.edits) as changed:
@@ -265,6 +266,7 @@ class ToolRunner:
 
 def cleaned(outcome: ToolOutcome, secrets: Secrets) -> ToolOutcome:
     """Return an outcome without secrets, before any of it is cut: half a secret would not be known for one."""
+    secrets.literal(outcome.for_model)
     output = outcome.output
     if output is not None and (text := output.decode("utf-8", "replace")) != (clean := secrets.clean(text)):
         output = clean.encode("utf-8", "replace")

@@ -109,7 +109,8 @@ class Turn:
 
     async def _title(self, text: str) -> None:
         if self._journal.state.title is None and text.strip():
-            await self._journal.record(Renamed(title=one_line(text, TITLE_CHARS), by="prompt"))
+            title = one_line(self._journal.secrets.clean(text), TITLE_CHARS)  # first cleaned, then cut
+            await self._journal.record(Renamed(title=title, by="prompt"))
 
     async def _steps(self) -> TurnEnd:
         """Return why the model's work ended."""
