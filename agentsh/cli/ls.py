@@ -5,8 +5,8 @@ import sys
 import time
 from typing import Any
 
-from agentsh.app.catalog import Filter, Row, rows
-from agentsh.app.paths import find_homes, here
+from agentsh.app.catalog import Filter, Row, places, rows
+from agentsh.app.paths import Homes, find_homes, here
 from agentsh.app.width import columns_from
 from agentsh.base.text import age, clean, one_line
 from agentsh.cli.columns import fit, width
@@ -41,14 +41,23 @@ def run(values: dict[str, Any]) -> int:
             print_json(as_json(row))
         return 0
     if not found:
-        where = " in " + ", ".join(str(home.root) for home in homes.read)
-        print(f"No sessions{' match' if values['query'] or values['tag'] else where}. Start one: agentsh new")
+        print(_nothing(homes, values))
         return 0
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     columns = os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else 0
     for line in table(found, columns or columns_from(os.environ, PIPE_COLUMNS), colour, time.time_ns()):
         print(line)
     return 0
+
+
+def _nothing(homes: Homes, values: dict[str, Any]) -> str:
+    """Return why there is no row, and what to do."""
+    archived = 0 if values["all"] else len(places(homes.read))
+    if archived and not (values["query"] or values["tag"]):
+        return f"No sessions but {archived:,} archived. See them: agentsh ls --all"
+    if values["query"] or values["tag"]:
+        return "No sessions match" + (". Archived ones too: agentsh ls --all" if archived else ".")
+    return f"No sessions in {', '.join(str(home.root) for home in homes.read)}. Start one: agentsh new"
 
 
 def as_json(row: Row) -> dict[str, Any]:

@@ -64,6 +64,15 @@ def listed(run: Run, *words: str) -> dict[str, dict[str, object]]:
     return {row["id"]: row for row in rows}
 
 
+def test_a_list_of_none_but_archived_ones_says_where_they_are(run: Run, home: Path) -> None:
+    sessions = [place.name for place in (home / "sessions").iterdir()]
+    for session in sessions:
+        assert run("archive", session).code == 0
+    assert run("ls").out == f"No sessions but {len(sessions)} archived. See them: agentsh ls --all\n"
+    assert run("ls", "zebra").out == "No sessions match. Archived ones too: agentsh ls --all\n"
+    assert run("ls", "zebra", "--all").out == "No sessions match.\n"
+
+
 def test_archived_sessions_read_as_before_and_come_back(run: Run, home: Path) -> None:
     add(home, 2)
     log = home / "sessions" / sid(1) / "events.jsonl"
