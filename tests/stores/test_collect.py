@@ -105,14 +105,14 @@ def all_elsewhere(machine: Machine) -> None:
     (machine.root / "sessions").symlink_to(moved)
 
 
-def checkpointed(machine: Machine) -> None:
+def checkpointed(machine: Machine, session: str = "of another log") -> None:
     from agentsh.log.chain import Anchor
     from agentsh.log.checkpoint import Checkpoint, write_checkpoint
 
     (name,) = blobs(machine)
     state = f'{{"system_prompt":{{"blob":"sha256:{name}"}}}}'.encode()
     (machine.directory / "events.jsonl").unlink()
-    write_checkpoint(RealFiles(), str(machine.directory), Checkpoint(Anchor(1, 0, 0, "0" * 8), SESSION, "r", state))
+    write_checkpoint(RealFiles(), str(machine.directory), Checkpoint(Anchor(1, 0, 0, "0" * 8), session, "r", state))
 
 
 @pytest.mark.parametrize(
@@ -199,6 +199,10 @@ def disk_of_all_not_there(machine: Machine) -> None:
     (machine.root / "another disk").rename(machine.root / "in the drawer")
 
 
+def end_not_there(machine: Machine) -> None:
+    checkpointed(machine, SESSION)
+
+
 def damaged_elsewhere(machine: Machine) -> None:
     damaged_line(machine)
     elsewhere(machine)
@@ -211,7 +215,7 @@ def in_the_trash(machine: Machine) -> None:
 
 UNREADABLE = (
     damaged_line, damaged_frame, damaged_archive, newer, in_the_trash, damaged_elsewhere, disk_not_there,
-    disk_of_all_not_there,
+    disk_of_all_not_there, end_not_there,
 )  # fmt: skip
 
 
