@@ -38,7 +38,7 @@ from agentsh.log.spill import as_it_is
 from agentsh.log.store import BlobStore, Capabilities, Damage, Folded, Holder, Opened, OpenLog, Recovery
 from agentsh.log.writer import Appender, Durability
 from agentsh.stores.forking import forked
-from agentsh.stores.walking import back, unreadable, until_the_end
+from agentsh.stores.walking import back, unreadable, until_the_end, why
 from agentsh.stores.worker import Worker, outcome, told
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
@@ -244,7 +244,7 @@ class JsonlStore:
                 raise SessionReadOnly(f"session {session} cannot be written: {error.strerror}") from error
             if isinstance(error, FileNotFoundError) and lease is None:
                 raise SessionMissing(f"no session {session}") from error
-            raise LogWriteFailed(f"cannot open session {session}: {error.strerror or error}") from error
+            raise LogWriteFailed(f"cannot open session {session}: {why(error)}") from error
 
     def _recovered(self, session: str, directory: str, lease: Lease, reducer: str | None) -> "_Parts":
         by = f"agentsh {__version__}"
