@@ -91,7 +91,8 @@ class LogScan:
     """One pass over a log. The attributes below hold once `entries` has ended; call `close` at last.
 
     conflict: two different lines claim one seq. newer: a format that is not ours, or None.
-    last: the scan of the open segment, or None where there is none.
+    last: the scan of the open segment, or None where there is none. end: where that ends to read, or the next
+    segment begins, as ordinal and offset.
     """
 
     def __init__(self, files: FileSystem, directory: str, session: str) -> None:
@@ -100,6 +101,7 @@ class LogScan:
         self.durable_seq = 0
         self.conflict = False
         self.last: SegmentScan | None = None
+        self.end = (0, 0)
         self._files = files
         self.session = session
         self._seen = _Seen()
@@ -145,6 +147,10 @@ class LogScan:
     def _end(self) -> Iterator[Entry]:
         yield from self._release(all_of_them=True)
         self.damages = [d._replace(rot=self._was_synced(d)) for d in self.damages]
+        if self.last is not None:
+            self.end = self.segments[-1].ordinal, self.last.good_end
+        elif self.segments:
+            self.end = self.segments[-1].ordinal + 1, 0
 
     def _pass_over(self, segments: tuple[Segment, ...], after_seq: int) -> int:
         """Return the number of segments, from the first, that hold no record beyond `after_seq`."""

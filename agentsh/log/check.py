@@ -11,7 +11,9 @@ from hashlib import sha256
 from typing import NamedTuple
 from zlib import crc32
 
+from agentsh.log.beyond import missing_end, seq_beyond
 from agentsh.log.chain import LogScan, Segment
+from agentsh.log.checkpoint import checkpoint_seqs
 from agentsh.log.files import READ, FileSystem
 from agentsh.log.frame import CRC_TAIL, crc_fits
 from agentsh.log.scan import last_seq_in, peek
@@ -279,6 +281,7 @@ def survey(files: FileSystem, directory: str, session: str) -> Survey:
     Raises:
         OSError: it cannot be read.
     """
+    seqs = checkpoint_seqs(files, directory)
     scan = LogScan(files, directory, session)
     try:
         segment = scan.open_segment
@@ -299,6 +302,8 @@ def survey(files: FileSystem, directory: str, session: str) -> Survey:
             damages = [d for d in damages if not (unended and d.kind == "newline" and d.where == end)]
             if tail is not None:
                 torn = Damage(segment.place(tail.offset), "torn", tail.bytes, scan.last_seq)
+        if seq_beyond(files, directory, session, scan.last_seq, seqs) and not scan.newer:
+            damages.append(missing_end(*scan.end, scan.last_seq))
         return Survey(
             records, scan.last_seq, scan.durable_seq, tuple(damages), tuple(blobs.items()), torn, unended,
             segment is None, scan.newer,

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, overload
 
 from agentsh.base.errors import LogTooNew, SessionReadOnly
+from agentsh.log.beyond import missing_end, seq_beyond
 from agentsh.log.chain import Anchor, LogScan
-from agentsh.log.checkpoint import newest_valid
+from agentsh.log.checkpoint import checkpoint_seqs, newest_valid
 from agentsh.log.files import FileSystem
 from agentsh.log.record import Record
 from agentsh.log.recover import OpenSegment, recover
@@ -27,6 +28,7 @@ _NEWER_HINT = "update agentsh to continue it; `agentsh replay` may still show it
 class OpenedLog(NamedTuple):
     """A log that is ready to be appended to. records: those behind `folded`, or all. anchor: where that ends.
 
+    last_seq: of the last record that there is or was, behind which to go on; see `agentsh.log.beyond`.
     unsynced: the last records (seq, line), of which no line says that they are durable.
     """
 
@@ -120,7 +122,11 @@ def open_log(
                 hint=f"agentsh repair {session}",
             )
         unsynced = read.behind(scan.durable_seq) if durable else []
+        beyond = seq_beyond(files, directory, session, scan.last_seq, checkpoint_seqs(files, directory))
         segment, recovery = recover(files, directory, session, scan, by, unsynced)
+        if beyond:
+            lost = missing_end(segment.ordinal, segment.size, scan.last_seq)
+            recovery = recovery._replace(damages=(*recovery.damages, lost))
     finally:
         scan.close()
     records: Sequence[Record] = (
@@ -128,7 +134,8 @@ def open_log(
         else Reread((files, directory, session), anchor, scan.last_seq, read.count)
     )  # fmt: skip
     folded = Folded(found.anchor.seq, found.state) if found is not None else None
-    return OpenedLog(segment, recovery, records, folded, anchor, scan.last_seq, scan.durable_seq, unsynced)
+    last, durable_seq = max(scan.last_seq, beyond), max(scan.durable_seq, beyond)
+    return OpenedLog(segment, recovery, records, folded, anchor, last, durable_seq, unsynced)
 
 
 def _answers_all(scan: LogScan) -> bool:

@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 
 from agentsh.base.clock import timestamp
 from agentsh.base.errors import LogError, LogTooNew
+from agentsh.log.beyond import seq_beyond
 from agentsh.log.chain import LogScan, Segment, content_bytes
 from agentsh.log.check import Survey, survey
+from agentsh.log.checkpoint import checkpoint_seqs
 from agentsh.log.files import CREATE, READ, FileSystem, make_dirs, write_all
 from agentsh.log.frame import encode_event, encode_header, resealed
 from agentsh.log.record import Draft, Header
@@ -78,6 +80,8 @@ def plan_repair(
     try:
         last = scan.segments[-1].ordinal if scan.segments else -1
         found = salvage(files, scan, min(_ordinal(d, last) for d in damages), epoch)
+        if beyond := seq_beyond(files, directory, session, found.last_seq, checkpoint_seqs(files, directory)):
+            found = found._replace(lost=(*found.lost, (found.last_seq + 1, beyond)))
         missing = sum(b - a + 1 for a, b in found.lost)
         if missing > MAX_FILLED:
             raise LogError(f"{missing:,} events of {session} are missing, more than a repair fills in")

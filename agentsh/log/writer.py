@@ -49,6 +49,7 @@ class Appender:
         self._cut_unsynced = False
         self._reserve = Reserve(files, reserve_bytes)
         self._refusal: Callable[[], Exception] | None = None
+        self._lost: LogWriteFailed | None = None  # what was not synced is in doubt for good
         self._durability = durability
         self._keep = durability != "none"
         self._unsynced = deque(unsynced if self._keep else ())
@@ -293,8 +294,10 @@ class Appender:
         )  # fmt: skip
 
     def _flush(self) -> int:
-        """Make all that is written durable; on the sync thread."""
+        """Make all that is written durable; on the sync thread, or on that of an append that is awaited."""
         with self._flushing:
+            if self._lost is not None:  # while this thread waited for the other one
+                raise LogWriteFailed(self._lost.message, hint=self._lost.hint)
             with self._io:
                 fd, upto, doubt = self._segment.fd, self._last_seq, self._segment.doubt
             if doubt is not None:
@@ -320,7 +323,7 @@ class Appender:
                 new = self._rescue_segment(old)
             except OSError as error:
                 what = f"the disk failed ({cause.strerror or cause}), and so did the rescue of the log"
-                failure = self._failed(error, what)
+                failure = self._lost = self._failed(error, what)
                 self._refusal = lambda: LogWriteFailed(failure.message, hint=failure.hint)
                 raise failure from cause
             self._segment, self._size, self._torn = new, new.size, False

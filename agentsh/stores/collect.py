@@ -127,7 +127,7 @@ class Collector:
         """Stop where a log has damage that may hide a reference."""
         if not os.path.isdir(top) or os.path.basename(top) == INCOMING:  # a part of a log is no damaged one
             return
-        logs = [os.path.basename(top)] if os.path.basename(top) == LOG else sorted(self._files.subdirs(top))
+        logs = [os.path.basename(top)] if os.path.basename(top) == LOG else _directories(top)
         root = os.path.dirname(top) if os.path.basename(top) == LOG else top
         for finding in Verifier(root, None).check([name for name in logs if not name.startswith(".")]):
             if why := _hides(finding):
@@ -191,6 +191,12 @@ class Collector:
             yield
         finally:
             self._files.close(fd)
+
+
+def _directories(top: str) -> list[str]:
+    """Return the names of the directories in one, links to them too: what a store does not open may still be read."""
+    with os.scandir(top) as entries:
+        return sorted(entry.name for entry in entries if entry.is_dir())
 
 
 def _hides(finding: Finding) -> str | None:

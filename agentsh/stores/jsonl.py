@@ -19,8 +19,9 @@ from agentsh.base.errors import (
 )
 from agentsh.log.archive import Unarchivable, settle
 from agentsh.log.archived import archive_damage, reading
+from agentsh.log.beyond import missing_end, seq_beyond
 from agentsh.log.chain import Anchor, LogScan
-from agentsh.log.checkpoint import Checkpoint, write_checkpoint
+from agentsh.log.checkpoint import Checkpoint, checkpoint_seqs, write_checkpoint
 from agentsh.log.files import FileSystem, RealFiles, make_dirs
 from agentsh.log.lease import LOCK_NAME, Lease, holder_of, take
 from agentsh.log.opening import open_log
@@ -37,7 +38,7 @@ from agentsh.log.spill import as_it_is
 from agentsh.log.store import BlobStore, Capabilities, Damage, Folded, Holder, Opened, OpenLog, Recovery
 from agentsh.log.writer import Appender, Durability
 from agentsh.stores.forking import forked
-from agentsh.stores.walking import back, unreadable, until_the_end
+from agentsh.stores.walking import back, unreadable, until_the_end, why
 from agentsh.stores.worker import Worker, outcome, told
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
@@ -118,7 +119,8 @@ class JsonlStore:
 
     def damages(self, session: str) -> Sequence[Damage]:
         """Return the places that do not read, a torn end among them unless somebody is writing it."""
-        files = self._reading(session)
+        files, directory = self._reading(session), self._directory(session)
+        seqs = checkpoint_seqs(files, directory)
         scan = self._scan(session, files)
         segment = scan.open_segment
         for _ in until_the_end(scan, 0):
@@ -130,6 +132,8 @@ class JsonlStore:
             found.append(Damage(segment.place(tail.offset), "torn", tail.bytes, scan.last_seq))
         if scan.newer:
             found.append(Damage(f"{OPEN_NAME}:0", "newer", 0, 0))
+        elif seq_beyond(files, directory, session, scan.last_seq, seqs):
+            found.append(missing_end(*scan.end, scan.last_seq))
         if segment is None and not held:
             found.append(Damage(OPEN_NAME, "missing", 0, scan.last_seq))
         return found
@@ -159,7 +163,8 @@ class JsonlStore:
             pass
         except OSError as error:
             raise unreadable(session, error) from error
-        raise SessionMissing(f"no session {session}")
+        link = "; its name is a link, and those are not followed" if os.path.islink(directory) else ""
+        raise SessionMissing(f"no session {session}{link}")
 
     def _reading(self, session: str) -> FileSystem:
         directory = self._existing(session)
@@ -239,7 +244,7 @@ class JsonlStore:
                 raise SessionReadOnly(f"session {session} cannot be written: {error.strerror}") from error
             if isinstance(error, FileNotFoundError) and lease is None:
                 raise SessionMissing(f"no session {session}") from error
-            raise LogWriteFailed(f"cannot open session {session}: {error.strerror or error}") from error
+            raise LogWriteFailed(f"cannot open session {session}: {why(error)}") from error
 
     def _recovered(self, session: str, directory: str, lease: Lease, reducer: str | None) -> "_Parts":
         by = f"agentsh {__version__}"

@@ -261,7 +261,8 @@ class Pusher:
         assert log.last is not None
         found = newest_checkpoint(os.path.join(self._root, log.session), log.last.seq)
         if found is None:
-            return known.checkpoint if known is not None else None
+            ours = known is not None and known.last_seq <= log.last.seq  # else it may be ahead of this log
+            return known.checkpoint if known is not None and ours else None
         name, data = found
         return self._part(f"sessions/{log.session}/{DIRECTORY}/{{}}/{name}", data, 0)
 

@@ -46,17 +46,22 @@ class Stamp(NamedTuple):
 
 
 def files_in(top: str) -> Iterator[tuple[str, Stamp]]:
-    """Yield the plain files of a tree.
+    """Yield the plain files of a tree, behind links too: a session may have been moved to another disk.
 
     Raises:
-        NotReadable: a directory does not read.
+        NotReadable: a directory does not read, or is a link to what is not there.
     """
+    seen: set[str] = set()
 
     def failed(error: OSError) -> None:
-        if not isinstance(error, FileNotFoundError):
+        if not isinstance(error, FileNotFoundError) or os.path.lexists(error.filename):
             raise NotReadable(str(error.filename), error.strerror or str(error))
 
-    for directory, _, names in os.walk(top, onerror=failed):
+    for directory, inside, names in os.walk(top, onerror=failed, followlinks=True):
+        if (place := os.path.realpath(directory)) in seen:  # a second name for it, or a circle
+            inside.clear()
+            continue
+        seen.add(place)
         for name in names:
             path = os.path.join(directory, name)
             try:
@@ -83,6 +88,8 @@ def read_references(path: str, found: References) -> int:
             found.add(rest + chunk)
             rest = (rest + chunk)[-LONGEST:]
     except FileNotFoundError:  # a segment was sealed, a checkpoint removed: what came instead is looked at again
+        if os.path.lexists(path):
+            raise NotReadable(path, "a link to what is not there") from None
         return size
     except (OSError, ValueError) as error:
         if not lenient:

@@ -10,6 +10,7 @@ from agentsh.base.errors import BlobMissing
 from agentsh.log.archive import NAME as ARCHIVE
 from agentsh.log.archive import is_archived
 from agentsh.log.archived import archive_damage, reading
+from agentsh.log.beyond import seq_beyond
 from agentsh.log.chain import LogScan, Segment
 from agentsh.log.check import (
     Run,
@@ -107,6 +108,7 @@ class Verifier:
 
     def _begin(self, executor: Executor, session: str) -> "_Begun":
         directory = os.path.join(self._root, session)
+        seqs = checkpoint_seqs(self._files, directory)
         try:
             if is_archived(self._files, directory):
                 return _Begun(session, directory, odd=True, size=self._files.stat(f"{directory}/{ARCHIVE}").size)
@@ -114,7 +116,9 @@ class Verifier:
         except OSError as error:
             return _Begun(session, directory, problem=error.strerror or str(error))
         try:
-            return self._parts(executor, session, directory, scan.segments)
+            begun = self._parts(executor, session, directory, scan.segments)
+            begun.seqs = seqs
+            return begun
         except OSError:
             return _Begun(session, directory, odd=True)
         finally:
@@ -163,7 +167,7 @@ class Verifier:
         if begun.problem is not None:
             return Finding(begun.session, holder=holder, problem=begun.problem)
         found = None if begun.odd else self._quick(begun, holder)
-        if found is None:
+        if found is None or seq_beyond(self._files, begun.directory, begun.session, found.last_seq, begun.seqs):
             begun.odd = True
             begun.blobs.clear()
             try:
@@ -172,7 +176,7 @@ class Verifier:
                 return Finding(begun.session, bytes=begun.bytes, holder=holder, problem=error.strerror or str(error))
             self._progress(begun.bytes)
         extra = [*self._blob_damages(executor, begun.blobs), *self._lock_damages(begun.directory)]
-        count, useless = _checkpoints(self._files, begun.directory, begun.session)
+        count, useless = _checkpoints(self._files, begun.directory, begun.session, found.last_seq)
         found = found._replace(damages=(*found.damages, *extra), checkpoints=count, useless=useless)
         if self._marks is not None and (begun.odd or not found.ok):
             self._marks.forget(begun.session)  # so that it is told again
@@ -256,6 +260,7 @@ class _Begun:
         self.parts: list[_Part] = []
         self.chains: list[tuple[Segment, Future[bool]]] = []
         self.blobs: list[tuple[str, int]] = []
+        self.seqs: list[int] = []
 
 
 def _start(segment: Segment) -> int:
@@ -301,8 +306,8 @@ def _survey(directory: str, session: str) -> Survey:
     return seen._replace(damages=(*seen.damages, *archive_damage(files)))
 
 
-def _checkpoints(files: FileSystem, directory: str, session: str) -> tuple[int, tuple[str, ...]]:
-    """Return how many checkpoints there are, and the names of those that no opening would take."""
+def _checkpoints(files: FileSystem, directory: str, session: str, last_seq: int) -> tuple[int, tuple[str, ...]]:
+    """Return how many checkpoints there are, and the names of those that no opening would take and nothing proves."""
     seqs, held = checkpoint_seqs(files, directory), pins(files, directory)
     if not seqs and not held:
         return 0, ()
@@ -314,6 +319,8 @@ def _checkpoints(files: FileSystem, directory: str, session: str) -> tuple[int, 
     try:
         for seq in seqs:
             found = read_checkpoint(files, directory, seq)
+            if seq > last_seq and found is not None and found.session == session:
+                continue  # it proves that the log was longer
             if found is None or found.session != session or not is_anchored(files, found.anchor, scan.segments):
                 useless.append(f"{DIRECTORY}/{checkpoint_name(seq)}")
     except OSError:

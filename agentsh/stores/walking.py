@@ -1,5 +1,6 @@
 """Goes through a log to its end, or back from there, with what the disk says in our own words."""
 
+import os
 from collections.abc import Iterator
 
 from agentsh.base.errors import SessionReadOnly
@@ -40,4 +41,10 @@ def back(files: FileSystem, scan: LogScan) -> Iterator[bytes]:
 
 def unreadable(session: str, error: OSError) -> SessionReadOnly:
     """Return what to say of a log that the disk does not give."""
-    return SessionReadOnly(f"cannot read session {session}: {error.strerror or error}")
+    return SessionReadOnly(f"cannot read session {session}: {why(error)}")
+
+
+def why(error: OSError) -> str:
+    """Return what the disk said, and of which file where it told that."""
+    name = os.path.basename(error.filename) if isinstance(error.filename, str) else ""
+    return f"{name + ': ' if name else ''}{error.strerror or error}"

@@ -92,6 +92,7 @@ class CheckpointRun(Run):
         self.disk.truncate(fd, sum(map(len, kept)))
         self.disk.sync(fd)
         self.disk.close(fd)
+        ledger.had = max(ledger.had, ledger.last)
         seqs = [to_record(line).seq for line in kept[1:]]
         ledger.last = max(seqs, default=0)
         ledger.durable = min(ledger.durable, ledger.last)

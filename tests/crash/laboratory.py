@@ -206,6 +206,7 @@ class Run:
                 opened = self.opened(store, ledger)
                 ledger.check(list(opened.records), self._blobs(), power_cut=forgotten)
                 log = opened.log
+                ledger.goes_on_behind(log.last_seq)
             elif ledger.created and self.calm:
                 raise Violation("a session that was created is not listed")
             else:

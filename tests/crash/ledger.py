@@ -28,6 +28,7 @@ class Ledger:
 
     tried: every text that was ever given to `append`. told: the line of each append that returned.
     gone: seqs that may be missing: never synced before an earlier cut, or hit by rot.
+    had: highest seq that a checkpoint may tell of when the log's end is gone.
     header: line that was durable when `create` or `open` returned. kept: quarantined bytes by file.
     """
 
@@ -39,6 +40,7 @@ class Ledger:
         self.last = 0
         self.durable = 0
         self.gone: set[int] = set()
+        self.had = 0
         self.header = b""
         self.kept: dict[str, bytes] = {}
 
@@ -55,9 +57,22 @@ class Ledger:
 
     def said_durable(self, seq: int) -> None:
         self.durable = max(self.durable, seq)
+        self.had = max(self.had, seq)
+
+    def goes_on_behind(self, seq: int) -> None:
+        """Take note of the seq behind which an opening goes on: that of a checkpoint, where the log ends before it.
+
+        Raises:
+            Violation: the log never had so many that were durable, or hit by rot.
+        """
+        if seq != self.last and not self.last < seq <= self.had:
+            raise Violation(f"the log goes on behind {seq}, and ends at {self.last}; it had {self.had}")
+        self.gone.update(range(self.last + 1, seq + 1))
+        self.last = seq
 
     def rotted(self, data: bytes, offset: int) -> None:
         """Take note that a byte of a segment was changed: its line may go, and no other."""
+        self.had = max(self.had, self.last)
         start, end = data.rfind(b"\n", 0, offset) + 1, data.find(b"\n", offset) + 1 or len(data)
         self.gone.update(int(seq) for seq in _SEQ.findall(data[start:end]))  # several, where a cut has glued them
         if start == 0:
@@ -65,6 +80,7 @@ class Ledger:
 
     def rotted_frame(self, packed: bytes, offset: int) -> None:
         """Take note that a byte of a sealed segment was changed: the lines of its frame may go, and no others."""
+        self.had = max(self.had, self.last)
         files = MemFiles()
         files.put("/s", packed)
         fd = files.open("/s", READ)

@@ -144,6 +144,24 @@ def test_a20_the_last_page_is_gone(case: Case, serve: Serve) -> None:
     assert case.shell.run("resume", sid(2), "go on", "-p").code == 0
 
 
+def test_a20_the_end_is_gone_and_no_line_tells(case: Case, serve: Serve) -> None:
+    """A20 anthropics/claude-code#53821: cut where a line ends, or an older copy is back: a checkpoint knew more."""
+    (case.shell.home / "agentsh.toml").write_text("[checkpoint]\nevery_events = 1\n")
+    goes_on(case, serve)
+    before, lines = events(case), case.lines
+    case.put(b"".join(lines[: len(lines) // 2]))
+    left = len(lines) // 2 - 1
+    done = case.shell.run("verify", case.id)
+    assert (done.code, "entries are missing" in done.text) == (1, True), done.text
+    assert "damaged" in case.listed()
+    done = goes_on(case, serve)
+    assert "1 damaged place" in done.err
+    seqs = [int(str(e["seq"])) for e in events(case)]
+    assert seqs[:left] == list(range(1, left + 1))
+    assert seqs[left] > max(int(str(e["seq"])) for e in before) - 5, "what is gone keeps its numbers"
+    assert len([e for e in of_type(case.shell.events(case.id), "recovered") if e["damages"]]) == 1
+
+
 def test_a30_nul_bytes_in_the_middle(case: Case, serve: Serve) -> None:
     """A30 neilberkman/ccrider#11: a reader crashes on NUL bytes."""
     at = len(b"".join(case.lines[:5])) + 30

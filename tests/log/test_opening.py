@@ -10,11 +10,13 @@ import pytest
 
 from agentsh.base.errors import AgentshError
 from agentsh.log import opening
-from agentsh.log.chain import LogScan
+from agentsh.log.chain import Anchor, LogScan
+from agentsh.log.check import survey
 from agentsh.log.checkpoint import Checkpoint, checkpoint_name, write_checkpoint
 from agentsh.log.opening import OpenedLog, open_log
 from agentsh.log.segment import OPEN_NAME, closed_name
 from agentsh.log.skipped import FILE, skipped_damages
+from agentsh.log.store import Damage
 from tests.log.disks import MemFiles
 from tests.log.logs import DIR, LOG, SESSION, header, line, lines
 from tests.log.sealed_logs import seal_all, segment, three_segments
@@ -124,6 +126,37 @@ def test_only_what_is_behind_the_newest_checkpoint_is_handed_out(at: int, seal: 
     assert (found.folded.upto_seq, [r.seq for r in found.records]) == (at, list(range(at + 1, 61)))
     assert content(found) == [f"text {n}" for n in range(1, 61)]
     assert not found.recovery
+
+
+@pytest.mark.parametrize("kept", [0, 12])
+@pytest.mark.parametrize("end", [b"", b'{"seq":5', bytes(300)])
+def test_an_end_that_a_checkpoint_knew_of_is_missed_and_its_numbers_stay_unused(kept: int, end: bytes) -> None:
+    """No line tells that the open segment was cut at a line's end, or that an older copy of it was put back."""
+    disk = with_checkpoint(20, 60)
+    data = b"".join(disk.data(LOG).splitlines(keepends=True)[: kept + 1])
+    disk.put(LOG, data + end)
+    last = 40 + kept
+    lost = Damage(f"000002:{len(data)}", "gap", 0, last, rot=True)
+    for reducer in (REDUCER, REDUCER, None):  # again at each opening, until something is written
+        found = opened(disk, reducer)
+        assert (found.last_seq, found.durable_seq) == (60, 60)
+        assert found.recovery.damages == (lost,)
+        assert found.recovery.lost_after(last) == last, "a call before it may have run"
+        assert content(found) == [f"text {n}" for n in range(1, last + 1)]
+        assert survey(disk, DIR, SESSION).damages == (lost,)
+    disk.put(LOG, data + line(61, segment(2, 41, 41)[0].salt, dur=60))
+    found = opened(disk)
+    assert (found.last_seq, found.recovery.damages) == (61, (lost,)), "the gap tells of itself from here on"
+
+
+def test_a_checkpoint_ahead_of_the_log_that_is_damaged_or_foreign_tells_nothing() -> None:
+    disk = with_checkpoint(20, 60)
+    path = f"{DIR}/checkpoints/{checkpoint_name(60)}"
+    disk.put(LOG, b"".join(disk.data(LOG).splitlines(keepends=True)[:13]))
+    disk.put(path, disk.data(path)[:-1])
+    assert (opened(disk).last_seq, opened(disk).recovery.damages) == (52, ())
+    write_checkpoint(disk, DIR, Checkpoint(Anchor(60, 2, 1, "00000000"), "20261129-zzzzzz", REDUCER, b"{}"))
+    assert (opened(disk).last_seq, opened(disk).recovery.damages) == (52, ())
 
 
 def test_deleting_all_checkpoints_changes_nothing() -> None:

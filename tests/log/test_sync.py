@@ -1,7 +1,9 @@
 """Group sync: every batch closes, whoever waits is told, and the thread is woken only where it must be."""
 
+import asyncio
 import errno
 import math
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -14,7 +16,7 @@ from agentsh.log import sync as module
 from agentsh.log.sync import GroupSync
 from agentsh.testing.store_contract import note, texts
 from tests.log.disks import FaultyFiles, MemFiles
-from tests.log.logs import SESSION
+from tests.log.logs import LOG, SESSION
 from tests.log.test_faults import store_on
 
 PATIENCE_S = 20
@@ -155,6 +157,71 @@ class TestAppendsThatSomebodyWaitsFor:
         with pytest.raises(LogWriteFailed):
             await log.close()
         assert texts(store_on(disk).read(SESSION)) == ["0"]
+
+
+class LyingDisk(MemFiles):
+    """Its first sync of a log waits for `goes_on` and fails, so does that of the rescue; from then on all is well."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.goes_on = threading.Event(), threading.Event()
+
+    def sync(self, fd: int) -> None:
+        node = self.fds[fd][0]
+        if not self.goes_on.is_set() and node is self.nodes.get(LOG) and node.data.count(b"\n") > 1:
+            self.begun.set()
+            assert self.goes_on.wait(PATIENCE_S)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        if self.begun.is_set() and node is self.nodes.get(f"{LOG}.new"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        super().sync(fd)
+
+
+class Queue:
+    """A lock that tells when somebody waits for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.waited = threading.Event()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            self.waited.set()
+            self._lock.acquire()
+
+    def __exit__(self, *what: object) -> None:
+        self._lock.release()
+
+
+@pytest.mark.parametrize("awaited_first", [False, True])
+async def test_who_waited_for_a_sync_that_failed_does_not_sync_again(awaited_first: bool) -> None:
+    """Two threads sync; after a failure the kernel takes the lost pages for clean, and a second sync would lie."""
+    disk = LyingDisk()
+    log = await store_on(disk).create(SESSION, by="test 1")
+    appender, queue = log._appender, Queue()  # type: ignore[attr-defined]
+    appender._flushing = queue
+    if awaited_first:
+        first = asyncio.create_task(log.append([note("0")], awaited=True))
+        assert await asyncio.to_thread(disk.begun.wait, PATIENCE_S)
+        appender._sync.wrote(1, module.MAX_BATCH_EVENTS, 1)  # a batch is due on the other thread meanwhile
+    else:
+        await log.append([note("0")])
+        first = asyncio.create_task(log.wait_durable(1))  # type: ignore[arg-type]
+        assert await asyncio.to_thread(disk.begun.wait, PATIENCE_S)
+        second = asyncio.create_task(log.append([note("1")], awaited=True))
+    assert await asyncio.to_thread(queue.waited.wait, PATIENCE_S)
+    disk.goes_on.set()
+    await asyncio.wait([first])
+    if not awaited_first:
+        assert isinstance(first.exception(), LogWriteFailed)
+        await second
+    for seq in range(1, log.last_seq + 1):
+        with pytest.raises(LogWriteFailed, match="rescue"):
+            await log.wait_durable(seq)
+    with pytest.raises(LogWriteFailed):
+        await log.close()
+    assert log.durable_seq == 0
+    assert texts(store_on(disk).read(SESSION)) == list("01")[: log.last_seq]
 
 
 class TestSyncOnTheCallersThread:

@@ -91,17 +91,33 @@ def aside(machine: Machine) -> None:
     (machine.directory / "events.jsonl").rename(machine.directory / "quarantine" / "old")
 
 
-def checkpointed(machine: Machine) -> None:
+def elsewhere(machine: Machine) -> None:
+    moved = machine.root / "another disk" / SESSION
+    moved.parent.mkdir()
+    machine.directory.rename(moved)
+    machine.directory.symlink_to(moved)
+    (moved / "again").symlink_to(moved)
+
+
+def all_elsewhere(machine: Machine) -> None:
+    moved = machine.root / "another disk"
+    (machine.root / "sessions").rename(moved)
+    (machine.root / "sessions").symlink_to(moved)
+
+
+def checkpointed(machine: Machine, session: str = "of another log") -> None:
     from agentsh.log.chain import Anchor
     from agentsh.log.checkpoint import Checkpoint, write_checkpoint
 
     (name,) = blobs(machine)
     state = f'{{"system_prompt":{{"blob":"sha256:{name}"}}}}'.encode()
     (machine.directory / "events.jsonl").unlink()
-    write_checkpoint(RealFiles(), str(machine.directory), Checkpoint(Anchor(1, 0, 0, "0" * 8), SESSION, "r", state))
+    write_checkpoint(RealFiles(), str(machine.directory), Checkpoint(Anchor(1, 0, 0, "0" * 8), session, "r", state))
 
 
-@pytest.mark.parametrize("where", [sealed, archived, trashed, arriving, aside, checkpointed])
+@pytest.mark.parametrize(
+    "where", [sealed, archived, trashed, arriving, aside, checkpointed, elsewhere, all_elsewhere]
+)
 def test_a_reference_counts_wherever_it_stands(machine: Machine, where: Place) -> None:
     machine.write(long_text(1))
     (named,) = blobs(machine)
@@ -173,12 +189,37 @@ def newer(machine: Machine) -> None:
     (machine.directory / "events.jsonl").write_bytes(with_crc(body, 0) + b"{}\n" * 5)
 
 
+def disk_not_there(machine: Machine) -> None:
+    elsewhere(machine)
+    (machine.root / "another disk").rename(machine.root / "in the drawer")
+
+
+def disk_of_all_not_there(machine: Machine) -> None:
+    all_elsewhere(machine)
+    (machine.root / "another disk").rename(machine.root / "in the drawer")
+
+
+def end_not_there(machine: Machine) -> None:
+    checkpointed(machine, SESSION)
+
+
+def damaged_elsewhere(machine: Machine) -> None:
+    damaged_line(machine)
+    elsewhere(machine)
+
+
 def in_the_trash(machine: Machine) -> None:
     damaged_line(machine)
     Trash(str(machine.root)).put(SESSION, why="rm", workspace=None)
 
 
-@pytest.mark.parametrize("how", [damaged_line, damaged_frame, damaged_archive, newer, in_the_trash])
+UNREADABLE = (
+    damaged_line, damaged_frame, damaged_archive, newer, in_the_trash, damaged_elsewhere, disk_not_there,
+    disk_of_all_not_there, end_not_there,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("how", UNREADABLE)
 def test_a_log_that_does_not_read_stops_it(machine: Machine, how: Place) -> None:
     machine.write("first", "second", "third")
     lost = orphan(machine)

@@ -291,7 +291,7 @@ async def test_links_are_not_followed(store: JsonlStore, tmp_path: Path) -> None
     (tmp_path / "elsewhere").write_bytes(WHOLE)
     (tmp_path / "sessions" / "linked").symlink_to(path.parent)
     assert store.sessions() == [SESSION]
-    with pytest.raises(SessionMissing):
+    with pytest.raises(SessionMissing, match="its name is a link"):
         await store.open("linked")
     path.unlink()
     path.symlink_to(tmp_path / "elsewhere")

@@ -11,6 +11,8 @@ import pytest
 
 from agentsh.app.repairing import WORDS
 from agentsh.base.errors import LogWriteFailed, SessionHeld
+from agentsh.log.chain import Anchor
+from agentsh.log.checkpoint import Checkpoint, write_checkpoint
 from agentsh.log.files import FileSystem
 from agentsh.log.frame import encode_event, encode_header
 from agentsh.log.lease import take
@@ -308,3 +310,17 @@ def test_a_header_is_a_header(place: Place) -> None:
 
     again: Header = decode_header(place.log.read_bytes().splitlines(keepends=True)[0])
     assert (again.rescue, again.first_seq, again.session) == (True, 1, SESSION)
+
+
+@pytest.mark.parametrize("kept", [0, 25])
+def test_an_end_that_a_checkpoint_knew_of_is_filled_in(place: Place, kept: int) -> None:
+    place.put(WHOLE)
+    anchor = Anchor(30, 0, WHOLE.index(LINES[29]), LINES[29][-11:-3].decode())
+    write_checkpoint(UnsyncedFiles(), str(place.directory), Checkpoint(anchor, SESSION, "r", b"state"))
+    place.put(HEAD.raw + b"".join(LINES[:kept]))
+    assert [d.kind for d in place.verify().damages] == ["gap"]
+    done = place.repair()
+    assert done is not None
+    assert done[0].salvage.lost == ((kept + 1, 30),)
+    assert [r.seq for r in place.records()] == list(range(1, 32))
+    assert (place.verify().ok, place.repair()) == (True, None)

@@ -16,6 +16,7 @@ from agentsh.log.lease import take
 from agentsh.log.pin import pin
 from agentsh.log.record import Draft
 from agentsh.log.segment import closed_name
+from agentsh.log.store import Damage
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.marks import Marks
 from agentsh.stores.verify import Finding, Verifier
@@ -258,7 +259,14 @@ def test_checkpoints_are_counted_and_useless_ones_named(sessions: Path) -> None:
     assert "; 4 checkpoints" in headline(found)
     (place / "checkpoints" / checkpoint_name(10)).write_bytes(b"rubbish")
     put(sessions, HEAD.raw + b"".join(LINES[:25]))  # the one at 30 is ahead of the log now
+    end = (place / "events.jsonl").stat().st_size
     found = verified(sessions)
-    assert found.ok, "checkpoints are disposable"
-    assert found.useless == (f"checkpoints/{checkpoint_name(30)}", f"checkpoints/{checkpoint_name(10)}")
+    assert found.damages == (Damage(f"000000:{end}", "gap", 0, 25, rot=True),)
+    assert found.useless == (f"checkpoints/{checkpoint_name(10)}",), "the other one proves that there was more"
     assert found.useless[0] in headline(found)
+    foreign = Checkpoint(Anchor(40, 0, 1, "00000000"), "20261129-zzzzzz", "r", b"state")
+    write_checkpoint(files, str(place), foreign)
+    (place / "checkpoints" / checkpoint_name(30)).unlink()
+    found = verified(sessions)
+    assert found.ok, "another session's proves nothing"
+    assert f"checkpoints/{checkpoint_name(40)}" in found.useless
