@@ -10,7 +10,7 @@ from agentsh.base.text import one_line
 from agentsh.context.state import SessionState
 from agentsh.engine.calls import paths_of, what_it_does
 from agentsh.engine.journal import Journal
-from agentsh.engine.policy import Decision, Request, decide
+from agentsh.engine.policy import Decision, Request, decide, withheld
 from agentsh.engine.preview import preview
 from agentsh.engine.rules import Rules, parse_rules, suggested
 from agentsh.events.event import Event
@@ -115,6 +115,10 @@ class Gate:
 
     def _leaves(self, arguments: Mapping[str, Any]) -> bool:
         return bool(arguments.get(LEAVE)) and self._workspace.sandbox != "none"
+
+    def withheld(self) -> Callable[[str], bool] | None:
+        """Return what tells whether a rule of the user holds back a file that a call finds; see the port."""
+        return withheld(self._rules, self._journal.state.mode)
 
     def sandbox_of(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         """Return what will hold a call, as `tool_started` records it."""

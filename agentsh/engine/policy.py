@@ -1,6 +1,6 @@
 """May a call run? A pure function of what it does, the mode, the rules and what the user said before."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from agentsh.engine.rules import Rule, Rules
@@ -79,6 +79,12 @@ def decide(request: Request) -> Decision:
     if reads:
         return Decision("allow", "read-only")
     return _by_mode(request, harmless=harmless, guarded=guarded)
+
+
+def withheld(rules: Rules, mode: Mode) -> Callable[[str], bool] | None:
+    """Return what tells of a file, relative to the root, whether a rule forbids to read it or asks; None: no rule."""
+    held = [rule for rule in rules.deny + (() if mode == "yolo" else rules.ask) if rule.holds_files]
+    return (lambda path: any(rule.holds(path) for rule in held)) if held else None
 
 
 def _by_mode(request: Request, *, harmless: bool, guarded: bool) -> Decision:

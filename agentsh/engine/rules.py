@@ -70,6 +70,15 @@ class Rule:
             return False
         return any(_spec(self.about).match_file(path) for path in part.paths)
 
+    @property
+    def holds_files(self) -> bool:
+        """Whether it is about the reading of certain files."""
+        return self.about is not None and bool(self._tools() & _READING)
+
+    def holds(self, path: str) -> bool:
+        """Tell whether it is about a file, relative to the root; only where `holds_files`."""
+        return self.about is not None and bool(_spec(self.about).match_file(path))
+
     def uncertain(self, part: "Part") -> bool:
         """Tell whether it cannot be told if a part is what the rule names: a word of it is not known."""
         if part.tool not in _COMMAND_TOOLS or self.about is None:

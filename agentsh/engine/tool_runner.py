@@ -233,7 +233,8 @@ class ToolRunner:
         exports = {name: value for name, value in kept.items() if value is None or not PLACEHOLDER.search(value)}
         shell = ShellState() if state.shell is None else ShellState(state.shell.directory, exports)
         held = state.mode == "auto" and self._workspace.sandbox != "none"
-        return self._services._replace(shell=shell, bare=prepared.decision == HARMLESS and not held)
+        bare = prepared.decision == HARMLESS and not held
+        return self._services._replace(shell=shell, bare=bare, withheld=self._gate.withheld())
 
     def _with_news(self, outcome: ToolOutcome) -> ToolOutcome:
         """Return an outcome that tells of the background jobs whose end the model does not know of yet."""

@@ -22,7 +22,8 @@ class Services(NamedTuple):
     """Each is None where the session has none. shell: what the command before left. fetch: gets a page.
 
     bare: the call was let through because its words are harmless, so what earlier commands exported must not change
-    what they mean.
+    what they mean. withheld: tells of a file that a call did not name whether a rule of the user keeps it from being
+    read, or wants to be asked; None where no rule says so of any file.
     """
 
     shell: ShellState = ShellState()
@@ -30,6 +31,7 @@ class Services(NamedTuple):
     jobs: Jobs | None = None
     asker: Asker | None = None
     fetch: Callable[[str], Awaitable[Page]] | None = None
+    withheld: Callable[[str], bool] | None = None
 
 
 NO_SERVICES = Services()

@@ -53,8 +53,8 @@ class ProcessResult:
     left_running: the direct child ended but a descendant kept the pipe open; it was killed.
     stopped: why it was killed before its time, for the model.
     began_in: the directory, relative to the root. shell: what it leaves to the next; None where it told nothing.
-    left_workspace: it ended in this directory outside. not_kept: variables that it exported and that are not in
-    `shell`: secrets, and what is too long.
+    left_workspace: it ended in this directory, which is outside, or gone. not_kept: variables that it exported and
+    that are not in `shell`: secrets, and what is too long.
     """
 
     exit: int | None

@@ -1,7 +1,7 @@
 """The tool that searches files."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from agentsh.base.errors import PathRefused
@@ -39,7 +39,7 @@ async def grep(
     found = await ctx.workspace.mentions(wanted, path or ".", limit_s=LIMIT_S / 2) if wanted is not None else None
 
     def work(deadline: "Deadline") -> _Search:
-        search = _Search(ctx.workspace, searcher, deadline)
+        search = _Search(ctx.workspace, searcher, deadline, ctx.services.withheld)
         search.run(path or ".", glob, found)
         return search
 
@@ -51,10 +51,18 @@ TOOL = grep
 
 
 class _Search:
-    """One search. stopped: why it ended before everything was looked at, or None."""
+    """One search. stopped: why it ended before everything was looked at, or None. withheld: see `Services`."""
 
-    def __init__(self, workspace: Workspace, searcher: "Searcher", deadline: "Deadline") -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        searcher: "Searcher",
+        deadline: "Deadline",
+        withheld: Callable[[str], bool] | None = None,
+    ) -> None:
         self.stopped: str | None = None
+        self._is_withheld = withheld
+        self._withheld = 0
         self._workspace = workspace
         self._searcher = searcher
         self._deadline = deadline
@@ -76,6 +84,9 @@ class _Search:
             for file in found if found is not None else self._files_below(name):
                 self._deadline.check()
                 if fits and not fits(file.removeprefix(prefix)):
+                    continue
+                if self._is_withheld is not None and self._is_withheld(file):
+                    self._withheld += 1
                     continue
                 self._file(file)
                 if self.stopped:
@@ -131,6 +142,8 @@ class _Search:
             text.append(f"[stopped at {self.stopped}: there may be more; narrow it with path or glob]")
         if self._left_out:
             text.append(f"[{plural(self._left_out, 'file')} larger than 4 MB or unreadable left out]")
+        if self._withheld:
+            text.append(f"[{plural(self._withheld, 'file')} left out by a rule of the user]")
         return ToolOutcome("\n".join(text), summary)
 
 

@@ -86,16 +86,17 @@ class SchemaTool:
 
     def _what_to_mend(self, error: ValidationError) -> str:
         problems = error.errors(include_url=False, include_context=False)
-        lines = [self._problem(str((*p["loc"], "")[0]), p["type"], p["msg"], p["input"]) for p in problems]
+        lines = [self._problem(p["loc"], p["type"], p["msg"], p["input"]) for p in problems]
         if len(lines) > MAX_PROBLEMS:
             lines[MAX_PROBLEMS:] = [f"and {len(lines) - MAX_PROBLEMS} more problems"]
         return f"{self._spec.name}: {'; '.join(lines)}. Arguments: {self._signature()}."
 
-    def _problem(self, field: str, kind: str, message: str, given: Any) -> str:
+    def _problem(self, place: tuple[int | str, ...], kind: str, message: str, given: Any) -> str:
+        field = _place(place)
         if kind == "missing":
             return f"{field!r} is missing"
         if kind == "extra_forbidden":
-            near = difflib.get_close_matches(field, self._model.model_fields, 1)
+            near = difflib.get_close_matches(field, self._model.model_fields, 1) if len(place) == 1 else []
             return f"there is no argument {one_line(field, 40)!r}" + (f" (did you mean {near[0]!r}?)" if near else "")
         return f"{field!r}: {message[:1].lower()}{message[1:]}, not {one_line(_json(given), 60)}"
 
@@ -190,6 +191,12 @@ def _plain(schema: Any, definitions: Mapping[str, Any]) -> Any:
         for key, value in schema.items()
         if key not in ("title", "additionalProperties") and not (key == "default" and value is None)
     }
+
+
+def _place(place: tuple[int | str, ...]) -> str:
+    """Return where in the arguments a problem is: `items[0].status`."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+    return "".join(parts).removeprefix(".")
 
 
 def _json(value: Any) -> str:

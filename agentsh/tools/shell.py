@@ -6,7 +6,7 @@ from typing import Annotated
 from agentsh.base.text import clean, one_line
 from agentsh.events.tool import ShellChanged
 from agentsh.ports.tool import ToolContext, ToolOutcome
-from agentsh.ports.workspace import ProcessResult, ShellState
+from agentsh.ports.workspace import ProcessResult, ShellState, Workspace
 from agentsh.tools.job import jobs_of, shown
 from agentsh.tools.schema import Field, tool
 from agentsh.tools.textfile import MAX_SHOWN_BYTES
@@ -20,6 +20,10 @@ MAX_JOB_S = 86_400.0
 """Of a job that names no limit."""
 FIRST_LOOK_S = 1.0
 """How long a job that was just started is waited for: many a mistake shows by then."""
+
+_UNASKED = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.bareRepository", "GIT_CONFIG_VALUE_0": "explicit"}
+# Of a command that runs unasked. A directory with HEAD, config, objects and refs is a repository to git, and its
+# configuration names programs (core.fsmonitor); plain edits can make one, where `.git` itself is guarded.
 
 
 @tool("shell", effects={"exec"}, subject="command")
@@ -37,7 +41,7 @@ async def shell(
     """
     before = ctx.services.shell
     apart = ctx.services.bare or (outside_sandbox and ctx.workspace.sandbox != "none")
-    begins_with = before._replace(exports={}) if apart else before
+    begins_with = before._replace(exports=_UNASKED if ctx.services.bare else {}) if apart else before
     if background:
         limit_s = min(timeout_s, MAX_JOB_S) if timeout_s and timeout_s > 0 else MAX_JOB_S
         return await _begun(ctx, command, begins_with, limit_s, outside_sandbox=outside_sandbox)
@@ -56,7 +60,7 @@ async def shell(
     if result.left_running:
         parts.append("[A process was still running in the background and was killed.]")
     after = _after(before, result, apart=apart)
-    parts += _told(before, result, apart=apart)
+    parts += _told(ctx.workspace, before, result, apart=apart)
     return ToolOutcome(
         for_model="\n".join(parts),
         for_user=_for_user(command, result, limit_s, text),
@@ -94,14 +98,17 @@ def _fact(state: ShellState) -> ShellChanged:
     return ShellChanged(directory=state.directory or ".", exports=dict(state.exports))
 
 
-def _told(before: ShellState, result: ProcessResult, *, apart: bool) -> list[str]:
+def _told(workspace: Workspace, before: ShellState, result: ProcessResult, *, apart: bool) -> list[str]:
     """Return remarks about what is not as the model may believe it to be."""
     lines = []
     if result.left_workspace is not None:
-        where = one_line(result.left_workspace, 200)
-        lines.append(f"[{where} is outside of the workspace: the next command starts in its root.]")
+        where, inside = one_line(result.left_workspace, 200), workspace.real(result.left_workspace) is not None
+        how = "is gone" if inside else "is outside of the workspace"
+        lines.append(f"[{where} {how}: the next command starts in its root.]")
     if result.not_kept and not apart:
         names = ", ".join(result.not_kept[:MAX_NAMES])
+        if len(result.not_kept) > MAX_NAMES:
+            names += f" and {len(result.not_kept) - MAX_NAMES} more"
         lines.append(f"[Exported for this call only, as secrets and very long values are: {one_line(names, 300)}.]")
     if apart and before.exports:
         lines.append("[Run without the variables that earlier commands exported.]")

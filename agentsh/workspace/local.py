@@ -211,10 +211,12 @@ class LocalWorkspace:
         return environment if self._watcher is None else {**environment, PROCESS_MARK: self._watcher.value}
 
     def _inside(self, result: ProcessResult) -> ProcessResult:
-        """Return a result whose directory is told relative to the root, or named as one that is outside."""
+        """Return a result whose directory is told relative to the root, or named as one that is outside, or gone."""
         if result.shell is None or result.shell.directory is None:
             return result
         directory = self.real(result.shell.directory)
+        if directory is not None and self._jail.kind(directory) != "directory":
+            directory = None
         left = result.shell.directory if directory is None else None
         return replace(result, shell=ShellState(directory or ".", result.shell.exports), left_workspace=left)
 

@@ -39,9 +39,10 @@ _OURS = re.compile(
     r"|GIT_CEILING_DIRECTORIES|AGENTSH_.*"
 )
 _TELL = (
-    '{{ {{ builtin set +eux; builtin pwd -P && builtin printf "\\0" && /usr/bin/env -0 && builtin printf "=end\\0"; '
-    "}} >&{fd}; }} 2>/dev/null"
+    '{{ {{ builtin set +eux; {{ builtin pwd -P || builtin printf "%s\\n" "$PWD"; }} && builtin printf "\\0" && '
+    '/usr/bin/env -0 && builtin printf "=end\\0"; }} >&{fd}; }} 2>/dev/null'
 )
+# pwd fails where the directory is gone; then its name is told.
 _END = b"\0=end\0"
 # No variable has an empty name. Without it the report was cut, by the size of the file or by a signal.
 

@@ -82,6 +82,41 @@ def test_a_branch_to_merge(shell: Shell, serve: Serve) -> None:
     assert git(shell.workspace(), "for-each-ref", "refs/agentsh") == ""
 
 
+def test_a_branch_runs_nothing_that_the_session_named(shell: Shell, serve: Serve, tmp_path: Path) -> None:
+    """A filter in the configuration of a repository that the session made, or of its clone, runs in no sandbox."""
+    root: Path = shell.cwd
+    git(root, "init", "-q", "-b", "main")
+    write(root, "a.txt", "1\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "first")
+    ran = tmp_path / "ran"
+    name = "-c user.name=s -c user.email=s@localhost"
+    serve(
+        sh(
+            f"git init -q sub && echo 1 > sub/f && git -C sub add . && git {name} -C sub commit -qm s && git add sub"
+            f" && git {name} commit -qm with && echo '* filter=e' > sub/.gitattributes"
+            f" && git -C sub config filter.e.clean 'touch {ran}; cat' && touch -d yesterday sub/f"
+            " && printf '[submodule \"n\"]\\n\\tpath = sub\\n\\turl = x\\n\\tignore = none\\n' > .gitmodules"
+        ),
+        reply("one"),
+    )
+    assert shell.run("new", "do it", "-p", "--mode", "yolo").code == 0
+    (session,) = shell.ids
+    ran.unlink(missing_ok=True)
+    done = shell.inside("apply", session, "--branch")
+    assert done.code == 0, done.err
+    assert not ran.exists()
+    assert git(root, "ls-tree", f"agentsh/{session}", "sub").startswith("160000 commit ")
+
+    workspace = shell.workspace()
+    git(workspace, "config", "filter.x.clean", f"touch {ran}; cat")
+    write(workspace, ".gitattributes", "* filter=x\n")
+    done = shell.inside("apply", session, "--branch")
+    assert done.code != 0
+    assert "filter.x.clean" in done.err
+    assert not ran.exists()
+
+
 def test_in_place_and_empty(shell: Shell, serve: Serve) -> None:
     serve(sh("echo 1 > f"), reply("one"), sh("echo 2 > g"), reply("two"))
     shell.run("new", "go", "-p", "--mode", "yolo", "--in-place")

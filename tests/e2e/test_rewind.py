@@ -56,6 +56,7 @@ def test_snapshots_are_facts(shell: Shell, serve: Serve) -> None:
 
 
 def test_back_and_forth(shell: Shell, serve: Serve) -> None:
+    """Field report M191: a rewind keeps what was there, and its undoing brings all of it back."""
     server = two_turns(shell, serve, reply("third done"), reply("fourth done"))
     before = state_of(shell.workspace())
     second = turn_seqs(shell)[1]

@@ -87,6 +87,27 @@ def test_an_exported_path_gives_no_harmless_word_another_meaning(shell: Shell, s
     assert kept["exports"]["PATH"].startswith(f"{shell.workspace()}/evil:")
 
 
+def test_a_repository_that_plain_edits_made_runs_nothing_unasked(shell: Shell, serve: Serve) -> None:
+    """A directory that looks like a bare repository is one to git, and its configuration names programs."""
+    configure(shell, '[sandbox]\nkind = "none"\n[permissions]\nallow = ["write"]\n')
+    inner = {
+        "HEAD": "ref: refs/heads/main\n",
+        "config": f"[core]\nbare = false\nworktree = {shell.cwd}\nfsmonitor = touch {shell.cwd}/pwned; false\n",
+        "objects/x": "",
+        "refs/x": "",
+    }
+    serve(
+        reply(calls=[call("write", {"path": f"evil/{path}", "content": text}) for path, text in inner.items()]),
+        calls("shell", command="git -C evil status"),
+        calls("shell", command="cd evil; git status"),
+        reply("done"),
+    )
+    assert shell.run("new", "go", "-p", "--mode", "ask", "--in-place").code == 0
+    assert [s["decision"] for s in of_type(shell.events(), "tool_started")][-2:] == ["harmless", "harmless"]
+    assert all("bare repository" in r["for_model"] for r in of_type(shell.events(), "tool_result")[-2:])
+    assert not (shell.cwd / "pwned").exists()
+
+
 def test_a_terminal_asks_shows_the_end_of_a_job_and_leaves_nothing(shell: Shell, serve: Serve) -> None:
     """The question by key; a job that ends while nobody works; Ctrl-C twice with another one running."""
     sleep = f"sleep 8{os.getpid()}"

@@ -95,6 +95,30 @@ def test_a_patch_is_judged_by_every_path_that_it_names(shell: Shell, serve: Serv
     assert not (shell.workspace() / "b").exists()
 
 
+def test_a_search_shows_no_file_that_a_rule_holds_back(shell: Shell, serve: Serve) -> None:
+    """grep finds files that its call does not name: rules for reading hold for each of them."""
+    for name in ("secret.txt", "open.txt", "asked.txt", "d/secret.txt"):
+        (shell.cwd / name).parent.mkdir(exist_ok=True)
+        (shell.cwd / name).write_text(f"needle in {name}\n")
+    shell.home.mkdir(parents=True)
+    (shell.home / "agentsh.toml").write_text(
+        '[permissions]\ndeny = ["read(secret.txt)", "write(open.txt)"]\nask = ["read(asked.txt)"]\n'
+    )
+    searches = [
+        call("grep", {"pattern": p, "path": d}) for p, d in (("needle", "."), ("n.e.*", "."), ("needle", "d"))
+    ]
+    serve(reply(calls=searches), reply("Done."))
+    done = shell.inside("new", "search", "--json", "--mode", "ask", "--in-place")
+    first, second, third = [r["for_model"] for r in of_type(done.events, "tool_result")]
+    assert first == second == "open.txt:1:needle in open.txt\n[3 files left out by a rule of the user]"
+    assert third == "[no match]\n[1 file left out by a rule of the user]"
+    serve(reply(calls=searches[:1]), reply("Done."))
+    done = shell.inside("new", "search", "--json", "--mode", "yolo", "--in-place")
+    (result,) = of_type(done.events, "tool_result")
+    assert "asked.txt:1:needle" in result["for_model"]
+    assert "secret.txt" not in result["for_model"]
+
+
 def test_another_model_is_told_of_its_other_tool_and_the_old_one_still_works(shell: Shell, serve: Serve) -> None:
     """The messages that are there stay word for word; what changed is told at the start of the next one."""
     edit = call("edit", {"path": "a", "old": "one", "new": "two"})

@@ -1,4 +1,4 @@
-"""Field reports D, G and H, row by row, and the tests that hold what each asks for.
+"""Field reports D, E, G, H, L, M, N and O, row by row, and the tests that hold what each asks for.
 
 A test names its row in its name or in its docstring; this table is held against the files.
 """
@@ -12,6 +12,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 REQUESTS, CONTEXTS = "tests/field/test_requests.py", "tests/field/test_contexts.py"
 COMPACTOR, STOPS = "tests/engine/test_compactor.py", "tests/engine/test_compactor_stops.py"
+EFFECTS, COMMANDS = "tests/field/test_effects.py", "tests/field/test_commands.py"
+PATHS, PRIVACY = "tests/field/test_paths.py", "tests/field/test_privacy.py"
+JUDGED, RETURNS = f"{COMMANDS}::test_every_part_of_a_line_is_judged", f"{COMMANDS}::test_a_command_returns_although"
 PLANS, DECISIONS = "tests/context/test_compaction.py", "tests/context/test_decision.py"
 
 ROWS = {
@@ -37,6 +40,10 @@ ROWS = {
     "D98": f"{REQUESTS}::test_d98_d99_a_call_that_is_still_open_has_a_result_all_the_same",
     "D99": f"{REQUESTS}::test_d98_d99_a_call_that_is_still_open_has_a_result_all_the_same",
     "D100": "tests/engine/test_crashes.py::test_a_result_that_could_not_be_written_is_held_and_written_later",
+    "E103": f"{EFFECTS}::test_e103_e104_e106_told_once_and_never_run_again",
+    "E104": f"{EFFECTS}::test_e103_e104_e106_told_once_and_never_run_again",
+    "E105": f"{EFFECTS}::e105_is_told_once",
+    "E106": f"{EFFECTS}::test_e103_e104_e106_told_once_and_never_run_again",
     "G120": f"{COMPACTOR}::test_it_takes_little_and_pays_for_each_try",
     "G122": f"{COMPACTOR}::test_a_bigger_model_goes_on_without_a_compaction",
     "G124": f"{COMPACTOR}::test_after_an_undo_it_waits_until_there_is_more",
@@ -57,17 +64,50 @@ ROWS = {
     "H143": "tests/tokens/test_ranks.py::test_it_is_built_without_network_and_without_tiktokens_loader",
     "H144": "tests/tokens/test_counter.py::test_a_run_without_breaks_takes_no_more_than_its_length",
     "H145": "tests/tokens/test_counter.py::test_a_run_without_breaks_takes_no_more_than_its_length",
+    "L176": f"{RETURNS}_something_goes_on",
+    "L177": f"{RETURNS}_something_goes_on",
+    "L179": f"{COMMANDS}::test_l179_l181_what_waits_for_input_gets_none",
+    "L181": f"{COMMANDS}::test_l179_l181_what_waits_for_input_gets_none",
+    "L182": f"{COMMANDS}::test_l182_after_a_cancellation_nothing_is_left",
+    "L183": f"{COMMANDS}::test_l183_no_interactive_shell",
+    "L184": "tests/e2e/test_jobs.py::test_l184_e103_no_process_of_the_session_outlives_it_and_none_is_started_again",
+    "M185": "tests/tools/test_edit.py::test_however_a_file_is_written_it_stays_so",
+    "M187": "tests/tools/test_edit.py::test_read_grep_and_edit_agree_on_a_file",
+    "M188": "tests/tools/test_edit.py::test_m188_a_near_miss_is_shown",
+    "M190": "tests/e2e/test_rewind.py::test_m190_conflicts_are_listed_and_the_exit_code_says_so",
+    "M191": "tests/e2e/test_rewind.py::test_back_and_forth",
+    "M192": "tests/workspace/test_snapshot.py::test_m192_a_file_that_came_back_goes_again",
+    "N193": f"{PATHS}::test_n193_n194_n195_no_two_projects_are_one",
+    "N194": f"{PATHS}::test_n193_n194_n195_no_two_projects_are_one",
+    "N195": f"{PATHS}::test_n193_n194_n195_no_two_projects_are_one",
+    "N197": f"{PATHS}::test_n197_the_spelling_of_a_path_never_changes",
+    "N198": f"{PATHS}::test_n198_a_name_that_two_sessions_have_is_asked_about",
+    "N199": f"{PATHS}::test_n199_last_is_the_first_row",
+    "N200": "tests/e2e/test_workspaces.py::test_n200_never_the_current_directory",
+    "N201": f"{COMMANDS}::test_n201_a_directory_that_was_left_is_entered_again",
+    "N204": "tests/cli/test_keeping.py::test_gc_says_what_it_would_do_and_does_it_only_then",
+    "N205": "tests/cli/test_keeping.py::test_rm_asks_where_the_workspace_holds_something_new",
+    "O206": f"{PRIVACY}::test_o206_what_a_command_or_a_tool_reads_is_not_kept",
+    "O208": f"{PRIVACY}::test_o208_o209_o217_nobody_else_can_read_a_session",
+    "O209": f"{PRIVACY}::test_o208_o209_o217_nobody_else_can_read_a_session",
+    "O210": JUDGED,
+    "O212": JUDGED,
+    "O213": JUDGED,
+    "O215": JUDGED,
+    "O216": JUDGED,
+    "O217": f"{PRIVACY}::test_o208_o209_o217_nobody_else_can_read_a_session",
 }
 """The rows of the reports by number. D93, `!` commands in the context, is a matter of the REPL."""
 
 
 def named(place: str) -> str:
-    """Return the name and the docstring of a test."""
+    """Return the name, the docstring and the cases of a test."""
     path, _, name = place.partition("::")
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     found = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.name == name]
     assert found, f"{place} is not there"
-    return f"{name} {ast.get_docstring(found[0]) or ''}"
+    cases = " ".join(map(ast.unparse, found[0].decorator_list))
+    return f"{name} {ast.get_docstring(found[0]) or ''} {cases}"
 
 
 @pytest.mark.parametrize("row", ROWS)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, cast
 
 import pytest
 
+from agentsh.app.wiring import TOOLS, load
 from agentsh.base.errors import BadArguments
 from agentsh.ports.tool import Tool, ToolContext, ToolOutcome
 from agentsh.tools.schema import Field, SchemaTool, tool
@@ -96,7 +97,7 @@ def test_no_text_is_no_arguments() -> None:
         ('{"path":"a","kind":"c"}', "'kind': input should be 'a' or 'b', not \"c\""),
         ('{"path":"a","ratio":NaN}', "'ratio': input should be a finite number"),
         ('{"path":"a","count":1e400}', "'count'"),
-        ('{"path":"a","names":["x",1,{}]}', "'names'"),
+        ('{"path":"a","names":["x",1,{}]}', "'names[2]'"),
         ('{"path":"a"', "the arguments are not JSON"),
         ('{"path":"a"} {"path":"b"}', "not JSON: Extra data"),
         ("[1,2]", "must be one JSON object, not [1,2]"),
@@ -112,6 +113,15 @@ def test_what_to_mend(text: str, message: str) -> None:
     assert len(caught.value.message) < 1_000
     if "JSON" not in message:
         assert "Arguments: path (string, required), count (integer)" in caught.value.message
+
+
+def test_a_problem_inside_of_a_list_is_told_with_its_place() -> None:
+    given = '{"items":[{"text":"x","status":"done"},{"text":"y","state":"done"},{"text":"z","status":"no"}]}'
+    with pytest.raises(BadArguments) as raised:
+        load(TOOLS["todo"]).parse(given)
+    assert str(raised.value).startswith(
+        "todo: 'items[1].status' is missing; there is no argument 'items[1].state'; 'items[2].status': input"
+    )
 
 
 def test_many_problems_are_cut_short() -> None:

@@ -73,8 +73,13 @@ async def test_b39_a_directory_that_is_gone_falls_back_to_the_root(talk: Talk) -
     await talk("cd sub/deep")
     (Path(talk.workspace.root) / "sub" / "deep").rmdir()
     assert await talk("pwd") == f"{talk.workspace.root}\n"
-    await talk("mkdir gone; cd gone; rmdir ../gone")
-    assert await talk("pwd") == f"{talk.workspace.root}\n"
+    for above in ("", "cd ..; "):
+        await talk("mkdir -p sub; cd sub")
+        await talk(f"{above}mkdir gone; cd gone; rmdir ../gone; export KEPT=1")
+        assert talk.result is not None
+        assert talk.result.left_workspace
+        assert talk.state == ShellState(".", {"KEPT": "1"})
+        assert await talk("pwd") == f"{talk.workspace.root}\n"
 
 
 async def test_a_link_put_in_its_place_leads_nowhere(talk: Talk) -> None:
