@@ -301,7 +301,7 @@ class _Assembly:
         *,
         cwd: str,
     ) -> None:
-        from agentsh.app.sandboxes import make_workspace
+        from agentsh.app.sandboxes import hook_files, make_workspace
 
         kind, start = (None, None) if origin is None else (origin.kind, origin.start)
         in_place = kind == "in-place"
@@ -320,6 +320,7 @@ class _Assembly:
             self.journal, self.workspace, hooks, screens.approver,
             preapproved=lambda state: not in_place and _scripted(state),
             rules=rules_of(plan.settings), project=ProjectGrants(own, project_of(cwd)),
+            guarded=hook_files(root, plan.settings),
         )  # fmt: skip
         self.snapshots = workspace_snapshots(plan.home, log.session, root, state, blobs, kind)
         services, jobs = services_of(plan, log.session, self.journal, workspace, texts)
@@ -330,8 +331,7 @@ class _Assembly:
         how = step_settings(plan.settings, plan.choice, plan.budget_tokens)
         step = self._step = ModelStep(self.journal, model, texts, counter, how, clock)
         compactor = Compactor(self.journal, step, texts, counter)
-        limits = plan.limits or limits_of(plan.settings)
-        turn = Turn(self.journal, step, compactor, runner, limits, clock, jobs.quiet)
+        turn = Turn(self.journal, step, compactor, runner, plan.limits or limits_of(plan.settings), clock, jobs.quiet)
 
         def choose(name: str) -> Chosen:
             choice = another(plan.choice, plan.settings, os.environ, name)

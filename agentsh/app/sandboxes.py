@@ -71,6 +71,7 @@ def make_workspace(
         writable=wanted.writable,
         readable=wanted.readable,
         unreadable=wanted.unreadable,
+        guarded=hook_files(root, settings),
         network=wanted.network,
         limits=limits,
     )
@@ -84,3 +85,14 @@ def make_workspace(
         tmp=tmp,
         watched=True,
     )
+
+
+def hook_files(root: Path, settings: Settings) -> frozenset[str]:
+    """Return the files of hooks that are in the workspace, relative to it: they are run outside of the sandbox."""
+    here, found = os.path.realpath(root), set()
+    for hook in settings.hooks.values():
+        for word in hook.command:
+            path = os.path.realpath(word)  # a hook runs where agentsh was started
+            if os.path.isfile(path) and path.startswith(here.rstrip("/") + "/"):
+                found.add(os.path.relpath(path, here))
+    return frozenset(found)

@@ -41,7 +41,7 @@ class Gate:
 
     preapproved: whether the model of this state is a script of ours, whose calls need no yes. rules: of the user's
     configuration. project: what was allowed for the project, None where nothing is kept. unasked: how often nobody
-    could be asked.
+    could be asked. guarded: files of the workspace that are run outside of the sandbox.
     """
 
     def __init__(
@@ -54,10 +54,12 @@ class Gate:
         preapproved: Callable[[SessionState], bool],
         rules: Rules | None = None,
         project: Grants | None = None,
+        guarded: frozenset[str] = frozenset(),
     ) -> None:
         self.unasked = 0
         self._rules = rules or Rules()
         self._project = project
+        self._guarded = guarded
         self._journal = journal
         self._workspace = workspace
         self._hooks = hooks
@@ -102,6 +104,7 @@ class Gate:
                 leaving=self._leaves(arguments),
                 granted=bool(effects & {"exec", "net"}) and self._grant(tool, arguments) in state.grants,
                 preapproved=self._preapproved(state),
+                guarded=self._guarded,
             )
         )
 

@@ -34,6 +34,7 @@ class Request(NamedTuple):
     parts: what it does; None where that cannot be told, then `unreadable` says why. sandboxed: commands are held.
     leaving: it asks to run outside of the sandbox. granted: the user said yes to this very call for the session.
     preapproved: the calls come from the scripted demo model. rules: with those that were granted among `allow`.
+    guarded: files beside those of git that programs outside of the sandbox run.
     """
 
     effects: Set[Effect]
@@ -45,6 +46,7 @@ class Request(NamedTuple):
     leaving: bool = False
     granted: bool = False
     preapproved: bool = False
+    guarded: Set[str] = frozenset()
 
 
 def decide(request: Request) -> Decision:
@@ -69,7 +71,9 @@ def decide(request: Request) -> Decision:
     if request.preapproved:
         return Decision("allow", "demo")
     asked = _first(request.rules.ask, parts)
-    guarded = not reads and any(_guarded(path) for part in parts or () if part.problem for path in part.paths)
+    guarded = not reads and any(
+        _guarded(path, request.guarded) for part in parts or () if part.problem for path in part.paths
+    )
     if request.granted and not guarded:
         return Decision("allow", "session")
     if asked is not None:
@@ -123,5 +127,5 @@ def _unclear(request: Request) -> Rule | None:
     return next((rule for rule in request.rules.deny for part in parts if rule.uncertain(part)), None)
 
 
-def _guarded(path: str) -> bool:
-    return bool(GUARDED & set(path.split("/")))
+def _guarded(path: str, files: Set[str]) -> bool:
+    return bool(GUARDED & set(path.split("/"))) or any(f"{file}/".startswith(f"{path}/") for file in files)

@@ -48,12 +48,14 @@ def bounds_of(
     writable: Sequence[str] = (),
     readable: Sequence[str] = (),
     unreadable: Sequence[str] = (),
+    guarded: Iterable[str] = (),
     network: bool = False,
     limits: Limits | None = None,
 ) -> Bounds:
     """Return the bounds of a workspace. homes: of agentsh; of these only the workspace itself can be seen.
 
-    writable, readable, unreadable: paths of the configuration; `~` is the user's home.
+    writable, readable, unreadable: paths of the configuration; `~` is the user's home. guarded: files, relative to
+    the root, that programs outside of the sandbox run, beside those of git.
     """
     here = os.path.realpath(root)
     user = os.path.realpath(os.path.expanduser("~"))
@@ -66,7 +68,8 @@ def bounds_of(
             hidden[place] = None
     hidden.update(dict.fromkeys(_real(path) for path in unreadable))
     git = os.path.join(here, ".git")
-    guarded = [os.path.join(git, name) for name in ("config", "hooks")] if os.path.isdir(git) else []
+    kept = [os.path.join(git, name) for name in ("config", "hooks")] if os.path.isdir(git) else []
+    kept += [os.path.join(here, path) for path in guarded]
     return Bounds(
         root=here,
         tmp=tmp,
@@ -74,7 +77,7 @@ def bounds_of(
         writable=tuple(map(_real, writable)),
         readable=tuple(map(_real, readable)),
         hidden=tuple(os.path.realpath(path) for path in hidden if os.path.lexists(path)),
-        guarded=tuple(guarded),
+        guarded=tuple(kept),
         network=network,
         limits=limits or Limits(),
     )

@@ -120,8 +120,9 @@ def mounts(bounds: Bounds) -> list[str]:
         if _kind(path) is not None:
             put(path, 3, "--ro-bind", path, path)
             parent = os.path.dirname(path)
-            if parent != bounds.root:  # a mount of its own cannot be moved out of the way
+            while len(parent) > len(bounds.root):  # a mount of its own cannot be moved out of the way
                 put(parent, 3, "--bind", parent, parent)
+                parent = os.path.dirname(parent)
     if bounds.network:
         resolver = os.path.realpath("/etc/resolv.conf")
         if resolver.startswith("/run/"):

@@ -148,3 +148,31 @@ events = ["session_opened", "turn_finished", "session_closed"]
     assert {s["session"] for s in seen} == {shell.ids[0]}
     assert seen[1]["reason"] == "done"
     assert [p["text"] for p in of_type(shell.events(), "note")] == ["hook diary: seen"] * 3
+
+
+@pytest.mark.skipif(HELD != "bwrap", reason="no bubblewrap here")
+def test_a_hook_that_is_in_the_workspace_cannot_be_changed(shell: Shell, serve: Serve) -> None:
+    """In place, a hook of the project is in reach of commands, and agentsh runs it outside of the sandbox."""
+    configure(shell, '[hooks.x]\ncommand = ["./a/hooks/h"]\n')
+    hook = shell.cwd / "a" / "hooks" / "h"
+    hook.parent.mkdir(parents=True)
+    hook.write_text("#!/bin/sh\n")
+    hook.chmod(0o755)
+    pwned = shell.home / "pwned"
+    evil = f"#!/bin/sh\ntouch {pwned}\n"
+    put = f"mkdir -p a/hooks; printf '{evil}' > a/hooks/h; chmod +x a/hooks/h"
+    serve(
+        *(
+            runs(f"{way}; {put}")
+            for way in ("true", "mv a/hooks a/b", "mv a b", "rm -rf a", "ln -sf /bin/sh a/hooks/h")
+        ),
+        reply(
+            calls=[call("write", {"path": "a/hooks/h", "content": evil}), call("shell", {"command": "touch other"})]
+        ),
+        reply("done"),
+    )
+    done = shell.run("new", "go", "-p", "--json", "--mode", "auto", "--in-place")
+    assert [r["status"] for r in of_type(done.events, "tool_result")][-2:] == ["denied", "ok"]
+    assert hook.read_text() == "#!/bin/sh\n"
+    assert not pwned.exists()
+    assert (shell.cwd / "other").exists()

@@ -123,6 +123,13 @@ def test_files_that_others_run_are_guarded() -> None:
     assert tool("write", ".gitignore", "auto").action == "allow"
 
 
+def test_hooks_that_are_in_the_workspace_are_guarded() -> None:
+    for path, action in (("hooks/h", "ask"), ("hooks", "ask"), ("hooks/h2", "allow"), ("hook", "allow")):
+        part = Part("write", f"write {path}", (), (path,), "it changes files")
+        request = Request({"write"}, "auto", True, Rules(), (part,), guarded={"hooks/h"})
+        assert decide(request).action == action
+
+
 @pytest.mark.parametrize(
     ("mode", "given", "action"),
     [
