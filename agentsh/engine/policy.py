@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 HARMLESS = "harmless"
 """The label of a call that needs no question because of its words alone."""
-GUARDED = frozenset({".git"})
+GUARDED = frozenset({".git", ".agentsh"})
 """Directories whose files decide what programs outside of the sandbox run; a change of them is always asked about."""
 
 

@@ -36,6 +36,8 @@ _INSIDE_A_HOME = (
     "index.db-wal",
     "index.db-shm",
     "agentsh.toml",
+    "secrets.key",
+    "history",
 )
 _PREFIX = "agentsh-tmp-"
 
@@ -60,15 +62,17 @@ def bounds_of(
     here = os.path.realpath(root)
     user = os.path.realpath(os.path.expanduser("~"))
     hidden = dict.fromkeys(os.path.join(user, name) for name in KEYS)
+    kept = []
     for home in homes:
         place = os.path.realpath(home)
         if here == place or place.startswith(here.rstrip("/") + "/"):
             hidden.update(dict.fromkeys(os.path.join(place, name) for name in _INSIDE_A_HOME))
+            kept += [place] if here != place else []
         else:
             hidden[place] = None
     hidden.update(dict.fromkeys(_real(path) for path in unreadable))
     git = os.path.join(here, ".git")
-    kept = [os.path.join(git, name) for name in ("config", "hooks")] if os.path.isdir(git) else []
+    kept += [os.path.join(git, name) for name in ("config", "hooks")] if os.path.isdir(git) else []
     kept += [os.path.join(here, path) for path in guarded]
     return Bounds(
         root=here,

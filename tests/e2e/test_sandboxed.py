@@ -176,3 +176,27 @@ def test_a_hook_that_is_in_the_workspace_cannot_be_changed(shell: Shell, serve: 
     assert hook.read_text() == "#!/bin/sh\n"
     assert not pwned.exists()
     assert (shell.cwd / "other").exists()
+
+
+@pytest.mark.skipif(HELD != "bwrap", reason="no bubblewrap here")
+def test_a_home_that_is_in_the_workspace_cannot_be_changed(shell: Shell, serve: Serve) -> None:
+    """In place in the user's own directory: what was granted and trusted, hooks, the key of the placeholders."""
+    names = ("granted.json", "trusted.json", "agentsh.toml", "commands/x.md", "new")
+    lines = [f"mkdir -p .agentsh/commands; echo evil > .agentsh/{name}; " for name in names]
+    shell.cwd = shell.home.parent
+    configure(shell, "")
+    (shell.home / "granted.json").write_text("{}")
+    (shell.home / "secrets.key").write_text("canary-key")
+    serve(
+        runs("".join(lines) + "mv .agentsh x; rm -rf .agentsh; cat .agentsh/secrets.key; touch other"),
+        reply(calls=[call("write", {"path": ".agentsh/agentsh.toml", "content": "evil"})]),
+        reply("done"),
+    )
+    done = shell.run("new", "go", "--json", "--mode", "auto", "--in-place")
+    ran, wrote = of_type(done.events, "tool_result")
+    assert "canary-key" not in json.dumps(ran)
+    assert wrote["status"] == "denied"
+    assert (shell.cwd / "other").exists()
+    assert (shell.home / "agentsh.toml").read_text() == ""
+    assert (shell.home / "granted.json").read_text() == "{}"
+    assert not any((shell.home / name).exists() for name in ("trusted.json", "commands", "new"))

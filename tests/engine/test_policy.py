@@ -120,6 +120,7 @@ def test_files_that_others_run_are_guarded() -> None:
     assert tool("write", ".git/hooks/pre-commit", "auto", sandboxed=True).action == "ask"
     assert tool("edit", "sub/.git/config", "ask", everything, granted=True).action == "ask"
     assert shell("echo x > .git/config", "auto").action == "ask"
+    assert tool("write", ".agentsh/agentsh.toml", "auto", everything, sandboxed=True).action == "ask"
     assert tool("write", ".gitignore", "auto").action == "allow"
 
 
