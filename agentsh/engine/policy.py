@@ -128,4 +128,6 @@ def _unclear(request: Request) -> Rule | None:
 
 
 def _guarded(path: str, files: Set[str]) -> bool:
+    if path.startswith("/"):  # it stands beside the relative one; workspaces themselves are in ~/.agentsh
+        return ".git" in path.split("/")
     return bool(GUARDED & set(path.split("/"))) or any(f"{file}/".startswith(f"{path}/") for file in files)

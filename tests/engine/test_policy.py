@@ -124,6 +124,15 @@ def test_files_that_others_run_are_guarded() -> None:
     assert tool("write", ".gitignore", "auto").action == "allow"
 
 
+def test_a_workspace_in_the_home_of_agentsh_is_not_guarded_for_its_absolute_paths(tmp_path: Path) -> None:
+    root = tmp_path / ".agentsh" / "workspaces" / "20260101-aaaaaa"
+    root.mkdir(parents=True)
+    workspace = LocalWorkspace(root, session="test-policy")
+    for line, action in ((f"touch {root}/x", "allow"), (f"touch {root}/.agentsh/x", "ask")):
+        parts = judge(line, workspace).parts
+        assert decide(Request({"exec"}, "ask", False, rules(allow=["shell(touch *)"]), parts)).action == action
+
+
 def test_hooks_that_are_in_the_workspace_are_guarded() -> None:
     for path, action in (("hooks/h", "ask"), ("hooks", "ask"), ("hooks/h2", "allow"), ("hook", "allow")):
         part = Part("write", f"write {path}", (), (path,), "it changes files")
