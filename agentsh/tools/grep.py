@@ -113,9 +113,9 @@ class _Search:
         file = decode(data)
         if file is None:
             return
-        before = len(self._lines)
+        before, name = len(self._lines), path.replace("\n", "\\n")  # no name makes lines of its own
         for number, line in self._searcher.matches(file.text, self._deadline):
-            if not self._add(f"{path}:{number}:{_cut(line)}"):
+            if not self._add(f"{name}:{number}:{_cut(line)}"):
                 break
         self._files += len(self._lines) > before
 

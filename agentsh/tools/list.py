@@ -40,7 +40,10 @@ def shown(entries: list[tuple[Entry, str]]) -> list[str]:
     lines: list[str] = []
     room = MAX_SHOWN_BYTES
     for entry, name in entries[:MAX_NAMES]:
-        line = name + {"directory": "/", "link": "@", "other": "|", "file": f"\t{entry.size}"}[entry.kind]
+        line = (
+            name.replace("\n", "\\n")
+            + {"directory": "/", "link": "@", "other": "|", "file": f"\t{entry.size}"}[entry.kind]
+        )
         room -= len(line.encode("utf-8", "surrogatepass")) + 1
         if room < 0:
             break

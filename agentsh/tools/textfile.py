@@ -137,5 +137,7 @@ def _instead(workspace: Workspace, path: str, message: str) -> str:
         names = {entry.path.rpartition("/")[2]: entry.path for entry in workspace.entries(where or ".")}
     except ToolFailed:
         return ""
+    if name in names:
+        return "; it is a link to something that is not there"
     near = [names[match] for match in difflib.get_close_matches(name, names, 3)]
     return f"; did you mean {' or '.join(near)}?" if near else ""

@@ -221,3 +221,16 @@ async def test_glob_patterns_cannot_hang(tree: Path, call: Call, monkeypatch: py
     outcome = await call("glob", pattern="*")
     assert "stopped at the time limit" in outcome.for_model
     assert outcome.for_user.endswith("stopped early")
+
+
+async def test_a_name_of_two_lines_makes_no_lines_of_its_own(root: Path, call: Call) -> None:
+    (root / "a\nb.py:1:secret").write_text("x\n")
+    assert (await call("list")).for_model == "a\\nb.py:1:secret\t2"
+    assert (await call("glob", pattern="*")).for_model == "a\\nb.py:1:secret\t2"
+    assert (await call("grep", pattern="x")).for_model == "a\\nb.py:1:secret:1:x"
+
+
+async def test_a_link_that_leads_nowhere_is_named_as_one(root: Path, call: Call) -> None:
+    (root / "l").symlink_to("nowhere")
+    with pytest.raises(PathRefused, match="no such file or directory; it is a link to something that is not there"):
+        await call("read", path="l")
