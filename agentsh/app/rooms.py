@@ -20,6 +20,7 @@ def room_of(settings: Settings, choice: Choice, budget_tokens: int | None = None
         reserve_tokens=context.reserve_tokens if choice.reserve_tokens is None else choice.reserve_tokens,
         high=context.high_water,
         low=context.low_water,
+        item_tokens=context.item_tokens,
     )
     wrong = room.impossible()
     if wrong:

@@ -19,7 +19,7 @@ from agentsh.app.paths import Homes, user_home
 from agentsh.app.toolset import Editing, preferred
 from agentsh.app.wiring import BUCKETS, WIRES
 from agentsh.base.errors import UsageProblem
-from agentsh.context.marks import HIGH_WATER, LOW_WATER
+from agentsh.context.marks import BYTES_PER_TOKEN, HIGH_WATER, LEAST_ITEM_BYTES, LOW_WATER
 from agentsh.context.room import LEAST_BUDGET
 from agentsh.log.reserve import MIN_FREE_BYTES
 from agentsh.log.roll import SEGMENT_BYTES
@@ -134,11 +134,12 @@ class ContextSettings(_Section):
     """How much of a model's window requests take; what impossible combinations are, `context.room` says.
 
     budget_tokens: for a whole request, where that is less than the window leaves. reserve_tokens: kept free for the
-    reply. high_water, low_water: shares of the budget, at which the context is taken back, and to what.
+    reply. item_tokens: cap of one item. high_water, low_water: shares of the budget: when it is taken back, to what.
     """
 
     budget_tokens: int | None = Field(default=None, ge=LEAST_BUDGET)
     reserve_tokens: int | None = Field(default=None, ge=0)
+    item_tokens: int | None = Field(default=None, ge=LEAST_ITEM_BYTES // BYTES_PER_TOKEN)
     high_water: float = Field(default=HIGH_WATER, gt=0, le=1)
     low_water: float = Field(default=LOW_WATER, gt=0, lt=1)
 
@@ -341,6 +342,7 @@ class Choice:
     editing: Editing = "apply_patch"
     images: bool = False
     merge_user_messages: bool = False
+    item_bytes: int | None = None
 
     @property
     def host(self) -> str | None:
@@ -349,7 +351,7 @@ class Choice:
 
     def request(self) -> dict[str, Any]:
         """Return what environment_changed and model_changed record: how requests are made, and where they go."""
-        more = {name: True for name in ("images", "merge_user_messages") if getattr(self, name)}
+        more = {name: v for name in ("images", "merge_user_messages", "item_bytes") if (v := getattr(self, name))}
         return {"wire": self.wire, "profile": self.profile, "options": self.options, "host": self.host, **more}
 
 
@@ -388,6 +390,7 @@ def choose_model(settings: Settings, env: Mapping[str, str], name: str | None) -
         editing=profile.edit or preferred(profile.wire, profile.model or name),
         images=takes_images(profile.model or name) if profile.images is None else profile.images,
         merge_user_messages=profile.merge_user_messages,
+        item_bytes=(settings.context.item_tokens or 0) * BYTES_PER_TOKEN or None,
     )
 
 

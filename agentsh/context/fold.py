@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from agentsh.context import compaction, jobs
+from agentsh.context import compaction, jobs, surroundings
 from agentsh.context.messages import kept
 from agentsh.context.state import (
     AgentItem,
@@ -30,7 +30,7 @@ LOST_REPLY = turn.AgentMessage(
     cost_usd=None,
 )  # fmt: skip
 
-FOLD_VERSION = 2
+FOLD_VERSION = 3
 """Grows when the same events fold to another state of the same shape: checkpoints of before are passed over then."""
 KEPT_DAMAGES = 1_000
 """Places of the log that are known to have been told of; `agentsh verify` tells of any number."""
@@ -65,6 +65,7 @@ def trim(state: SessionState) -> None:
     """
     state.talk[:] = kept(state.talk, compaction.first_needed(state))
     jobs.trim(state)
+    surroundings.trim(state)
 
 
 def _nothing(state: SessionState, event: Event, fact: Any) -> None:

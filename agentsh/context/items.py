@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from math import isfinite
 
 from agentsh.base.text import head_bytes, middle_cut
 from agentsh.context.images import RESULTS, Sight, is_image
@@ -27,11 +28,9 @@ MAX_NAME_CHARS = 64
 MAX_ID_CHARS = 40
 """Of call ids: the shortest limit that a provider of this wire is known to have."""
 
-MAX_ITEM_BYTES = 30_000
-"""Of one text, attachment or result: 10,000 tokens by the estimate of three bytes each. In bytes, so that a request
-can be built again without the token counter that was used."""
-MAX_ARGUMENTS_BYTES = 30_000
-"""Of one call, likewise."""
+MAX_DEPTH = 100
+"""Of lists and objects in each other, in the arguments of a call. Whether deeper ones can be read depends on the
+version of Python and on who asks, and a request has to be the same for ever; no tool takes any."""
 BLIND = Sight(None)
 SHORTEST_CUT_BYTES = 100
 STUB_BYTES = 200
@@ -45,6 +44,9 @@ def _refuse(constant: str) -> object:
     raise ValueError(f"{constant} is no JSON")
 
 
+_BRACKETS = re.compile(r"[\[\]{}]")
+_STRINGS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _STRICT = json.JSONDecoder(parse_constant=_refuse)
 
 
@@ -69,6 +71,10 @@ def is_name(text: str) -> bool:
     return 0 < len(text) <= MAX_NAME_CHARS and _NAME.search(text) is None
 
 
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
 def encodable(text: str) -> str:
     """Return `text` with lone surrogates, which have no UTF-8 form, as U+FFFD."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -82,9 +88,11 @@ def whole_text(value: Text, seq: int) -> str:
 def _shown(value: Text, seq: int, texts: Texts, view: View) -> str:
     """Return a text as the model is shown it: its middle cut where it is above the cap for one item."""
     text = encodable(texts.text(value))
-    if view.rules < 1 or len(text) * 4 <= MAX_ITEM_BYTES:
+    if view.rules >= 3 and not text.strip():
+        return ""
+    if view.rules < 1 or len(text) * 4 <= view.item_bytes:
         return text
-    return middle_cut(text, MAX_ITEM_BYTES, whole_text(value, seq))
+    return middle_cut(text, view.item_bytes, whole_text(value, seq))
 
 
 def summary_message(compaction: Compacted, texts: Texts, told: Sequence[Told] = ()) -> Message:
@@ -155,7 +163,7 @@ def reply_messages(
     text = _shown(item.fact.text, item.seq, texts, view)
     if not text and not item.calls:
         return
-    calls = tuple(_call(call, id_, texts) for call, id_ in zip(item.calls, ids, strict=True))
+    calls = tuple(_call(call, id_, texts, view) for call, id_ in zip(item.calls, ids, strict=True))
     yield Message("assistant", text, calls=calls, seq=item.seq)
     names, images = [], list[Image]()
     for call, id_ in zip(item.calls, ids, strict=True):
@@ -218,26 +226,49 @@ def _fresh_id(call: CallState, seen: set[str]) -> str:
     return id_
 
 
-def _call(call: CallState, id_: str, texts: Texts) -> Call:
+def _call(call: CallState, id_: str, texts: Texts, view: View) -> Call:
     arguments = encodable(texts.text(call.arguments))
     name = call.name if is_name(call.name) else _NAME.sub("_", call.name)[:MAX_NAME_CHARS] or "unnamed"
-    return Call(id_, name, _shortened(arguments) if is_json_object(arguments) else "{}")
+    if not is_json_object(arguments) or (view.rules >= 3 and _depth(arguments) > MAX_DEPTH):
+        return Call(id_, name, "{}")
+    return Call(id_, name, _shortened(arguments, view))
 
 
-def _shortened(arguments: str) -> str:
+def _depth(text: str) -> int:
+    """Return how deep lists and objects are in each other in a JSON text."""
+    deepest = depth = 0
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return deepest
+    for bracket in _BRACKETS.findall(_STRINGS.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _shortened(arguments: str, view: View) -> str:
     """Return the arguments of a call with the middle of their long texts cut, where they would crowd out the rest.
 
     The call was answered long ago; the whole is in the log, and a file that was written is in the workspace.
     """
-    if len(arguments) <= MAX_ARGUMENTS_BYTES:
+    size: Callable[[str], int] = _size if view.rules >= 3 else len  # of characters before
+    if size(arguments) <= view.item_bytes:
         return arguments
-    value = json.loads(arguments)
-    room = MAX_ARGUMENTS_BYTES // 2
-    while len(text := json.dumps(_cut(value, room), ensure_ascii=False, separators=(",", ":"))) > MAX_ARGUMENTS_BYTES:
-        room //= 2
-        if room < SHORTEST_CUT_BYTES:
-            return "{}"
+    try:
+        value = json.loads(arguments, parse_float=_finite)
+        room = view.item_bytes // 2
+        while size(text := encodable(_dumps(_cut(value, room)))) > view.item_bytes:
+            room //= 2
+            if room < SHORTEST_CUT_BYTES:
+                return "{}"
+    except RecursionError:
+        return "{}"
     return text
+
+
+def _finite(digits: str) -> float | str:
+    """Return a number; one that is too large for any, such as 1e400, as its digits: JSON has no infinity."""
+    value = float(digits)
+    return value if isfinite(value) else digits
 
 
 def _cut(value: object, max_bytes: int) -> object:

@@ -6,6 +6,14 @@ HIGH_WATER = 0.8
 ENOUGH = 0.6
 LOW_WATER = 0.4
 
+BYTES_PER_TOKEN = 3
+"""Of texts that nobody has counted, on the safe side for most."""
+MAX_ITEM_BYTES = 30_000
+"""Of one text, attachment, result or call, unless it is configured: about 10,000 tokens. In bytes, so that a request
+can be built again without the token counter that was used."""
+LEAST_ITEM_BYTES = 1_500
+"""Below it, the words about what was left out would take the place of what is shown."""
+
 
 @dataclass(frozen=True, slots=True)
 class Marks:

@@ -51,11 +51,11 @@ def _blocks(state: SessionState, texts: Texts, view: View, cache: RenderCache) -
                 continue
             told = (*carried, *(c for c in state.changes if c.joins == item.seq))
             seen_with = sight if item.fact.attachments else None
-            key = (view.rules, told, seen_with)
+            key = (view.rules, view.item_bytes, told, seen_with)
             yield cache.block(item.seq, False, key, partial(_user, item, texts, view, told, seen_with))
             carried = ()
         elif isinstance(item, CommandItem):
-            yield cache.block(item.seq, False, (view.rules,), partial(_command, item, texts, view))
+            yield cache.block(item.seq, False, (view.rules, view.item_bytes), partial(_command, item, texts, view))
         else:
             yield _reply(item, fresh_ids(item, seen), texts, view, cache, sight)
 
@@ -100,7 +100,7 @@ def _reply(
         messages = tuple(reply_messages(item, ids, noting, view, seen_with))
         return Block("reply", item.seq, messages, pruned, _missing(noting))
 
-    return cache.block(item.seq, pruned, (view.rules, ids, answered, seen_with), make)
+    return cache.block(item.seq, pruned, (view.rules, view.item_bytes, ids, answered, seen_with), make)
 
 
 def _missing(noting: NotingTexts) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from agentsh.context.messages import build, messages_of
 from agentsh.context.rendered import NotingTexts, RenderCache
 from agentsh.context.state import SessionState
 from agentsh.context.summarising import summary_messages
-from agentsh.context.view import RULES, Block, View
+from agentsh.context.view import RULES, Block, View, view_of
 from agentsh.events.compaction import SummaryAsk
 from agentsh.events.turn import ContextBuilt
 from agentsh.ports.model import Message, Prompt
@@ -104,11 +104,12 @@ def aside_prompt(state: SessionState, texts: Texts, question: int, blocks: Seque
 
 def view_at(state: SessionState, built: ContextBuilt) -> View:
     """Return what the request of `built` showed. state: as it was just before that event."""
+    now = replace(view_of(state), rules=built.rules)
     if built.cut is None:
-        return View(state.context_from, state.pruned_before, built.rules, state.images_from)
+        return now
     pruned_before = max(state.pruned_before, built.cut.pruned_before or 0)
     images_from = max(state.images_from, built.cut.images_from or 0)
-    return View(built.cut.from_seq, pruned_before, built.rules, images_from)
+    return replace(now, from_seq=built.cut.from_seq, pruned_before=pruned_before, images_from=images_from)
 
 
 def rebuild(state: SessionState, built: ContextBuilt, texts: Texts, cache: RenderCache | None = None) -> Rebuilt:

@@ -23,7 +23,8 @@ class Room:
 
     configured: its window as the user says, which wins over what lists say. shipped: as our data says.
     budget_tokens: for a whole request, asked for by the user; never above what the window leaves.
-    reserve_tokens: kept free for the reply. high, low: the marks, as shares of the budget.
+    reserve_tokens: kept free for the reply. high, low: the marks, as shares of the budget. item_tokens: cap of one
+    text, attachment, result or call.
     """
 
     configured: int | None = None
@@ -32,6 +33,7 @@ class Room:
     reserve_tokens: int | None = None
     high: float = HIGH_WATER
     low: float = LOW_WATER
+    item_tokens: int | None = None
 
     def window(self, learned: WindowLearned | None) -> Window:
         """Return the window: configured, else as the provider said, else from our data, else the default.
@@ -80,6 +82,12 @@ class Room:
             )
         if window.tokens - reserve < LEAST_BUDGET:
             return f"a window of {window.tokens:,} tokens less {reserve:,} for the reply leaves too little to work"
+        room = int(self.budget() * self.high)
+        if self.item_tokens is not None and self.item_tokens > room:
+            return (
+                f"one item may have {self.item_tokens:,} tokens (item_tokens), and a whole request {room:,}:"
+                f" {self.high:.0%} of the budget of {self.budget():,}"
+            )
         return None
 
 

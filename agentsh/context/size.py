@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 
 from agentsh.context.images import is_image, tokens_of
-from agentsh.context.items import MAX_ITEM_BYTES
+from agentsh.context.marks import BYTES_PER_TOKEN
 from agentsh.context.state import AgentItem, CommandItem, SessionState
+from agentsh.context.view import item_bytes
 from agentsh.events.base import Text
-
-BYTES_PER_TOKEN = 3
-"""Of what no request has held yet, on the safe side for most texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +23,7 @@ class Size:
 
 def size_of(state: SessionState) -> Size:
     """Return the size of what the next request would hold so far."""
-    meter = state.meter
+    meter, cap = state.meter, item_bytes(state)
     mark = meter.marks[-1] if meter.marks else None
     tokens, exact = (mark.tokens, mark.reported) if mark else (_compacted(state), False)
     for item in reversed(state.talk):
@@ -36,7 +34,7 @@ def size_of(state: SessionState) -> Size:
             if usage is not None:
                 tokens += max(usage.completion - usage.reasoning, 0)
             else:
-                tokens, exact = tokens + _about(item.fact.text), False
+                tokens, exact = tokens + _about(item.fact.text, cap), False
             done = [call.result for call in item.calls if call.result is not None]
             results = [result.for_model for result in done]
             along = [image for result in done for image in result.images]
@@ -46,7 +44,7 @@ def size_of(state: SessionState) -> Size:
             results = [item.fact.text, *(a.content for a in item.fact.attachments if not is_image(a))]
             along = [a for a in item.fact.attachments if is_image(a)]
         if results:
-            tokens, exact = tokens + sum(map(_about, results)), False
+            tokens, exact = tokens + sum(_about(r, cap) for r in results), False
         if (state.request or {}).get("images"):
             tokens += sum(tokens_of(image, state.model) for image in along)
     return Size(tokens, exact, cached_share(state))
@@ -66,6 +64,6 @@ def _upto(state: SessionState) -> int:
     return 0 if state.compaction is None else state.compaction.upto_seq
 
 
-def _about(text: Text) -> int:
+def _about(text: Text, cap_bytes: int) -> int:
     size = len(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else text.bytes
-    return -(-min(size, MAX_ITEM_BYTES) // BYTES_PER_TOKEN)
+    return -(-min(size, cap_bytes) // BYTES_PER_TOKEN)

@@ -55,23 +55,36 @@ class Surroundings:
 
 
 def capped(files: Sequence[tuple[str, str]]) -> tuple[Instruction, ...]:
-    """Return files (name, text) as instructions, cut where all together are above MAX_INSTRUCTIONS_BYTES."""
-    room, found = MAX_INSTRUCTIONS_BYTES, []
-    for name, text in files[:MAX_NAMED]:
-        text = text.strip()
-        size = len(text.encode("utf-8", "surrogatepass"))
-        if not size:
-            continue
-        if size > room:
-            head = head_bytes(text, room) if room > 1_000 else ""
-            left = size - len(head.encode("utf-8", "surrogatepass"))
+    """Return files (name, text) as instructions, cut where all together are above MAX_INSTRUCTIONS_BYTES.
+
+    Then the longest are cut, to one length, so that no file crowds out the short ones of those nearest to the work.
+    """
+    texts = [(name, text.strip()) for name, text in files[:MAX_NAMED] if text.strip()]
+    cap = _fair([_bytes(text) for _, text in texts])
+    found = []
+    for name, text in texts:
+        if (size := _bytes(text)) > cap:
+            head = head_bytes(text, cap)
             text = (
-                f"{head}\n[… {left:,} bytes left out: instructions are shown up to {MAX_INSTRUCTIONS_BYTES:,} bytes "
-                f"in all; read {name} when you work on what it is about …]"
-            ).strip()
-        room -= min(size, room)
+                f"{head}\n[… {size - _bytes(head):,} bytes left out: instructions are shown up to "
+                f"{MAX_INSTRUCTIONS_BYTES:,} bytes in all; read {name} when you work on what it is about …]"
+            )
         found.append(Instruction(name, text))
     return tuple(found)
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _fair(sizes: Sequence[int]) -> int:
+    """Return the most bytes that each of these may have for all to be within MAX_INSTRUCTIONS_BYTES."""
+    room = MAX_INSTRUCTIONS_BYTES
+    for n, size in enumerate(ordered := sorted(sizes)):
+        if size * (len(ordered) - n) > room:
+            return room // (len(ordered) - n)
+        room -= size
+    return MAX_INSTRUCTIONS_BYTES
 
 
 def entries(instructions: Iterable[Instruction], *, texts: bool) -> tuple[dict[str, Any], ...]:
@@ -128,6 +141,13 @@ def changes(state: SessionState, texts: Texts, now: Surroundings) -> tuple[Chang
     return (*found, *_instructions(known, now))
 
 
+def trim(state: SessionState) -> None:
+    """Forget what was told in messages that no request can hold any more, where a later one there told it anew."""
+    first = state.talk[0].seq if state.talk else 0
+    newest = {c.what: c for c in state.changes if 0 < c.joins < first}
+    state.changes = [c for c in state.changes if not 0 < c.joins < first or newest[c.what] is c]
+
+
 def _is_in(directory: str, known: EnvironmentChanged, first: EnvironmentChanged, texts: Texts) -> bool:
     if known.directory is not None:
         return known.directory == directory
@@ -165,5 +185,5 @@ def _instructions(known: EnvironmentChanged, now: Surroundings) -> Iterable[Chan
             continue
         text = words + ONE_FILE.format(name=instruction.name, text=instruction.text).rstrip("\n")
         yield Change(what=f"instructions {instruction.name}", text=text)
-    for name in hashes.keys() - {i.name for i in now.instructions}:
+    for name in [name for name in hashes if name not in {i.name for i in now.instructions}]:
         yield Change(what=f"instructions {name}", text=f"The instructions in {name} do not hold any more.")

@@ -32,9 +32,9 @@ def find(root: str) -> list[str]:
 
 
 def read(root: str, path: str) -> str | None:
-    """Return the text of instructions, or None where they are gone, no plain file inside `root`, or over 1 MB."""
+    """Return the first megabyte of instructions; None where they are gone, or no plain file inside `root`."""
     try:
-        return Jail(root).read(path, MAX_FILE_BYTES).decode("utf-8-sig", "replace")
+        return Jail(root).head(path, MAX_FILE_BYTES).decode("utf-8-sig", "replace")
     except ToolFailed:
         return None
 

@@ -121,6 +121,15 @@ class Jail:
             raise _too_large(path, len(data), max_bytes)
         return data
 
+    def head(self, path: str, max_bytes: int) -> bytes:
+        """Return the first bytes of a plain file, however long it is."""
+        with translated(path), self.place(path) as place:
+            plain(path, there(place))
+            fd = os.open(place.name, _READ, dir_fd=place.directory)
+            with open(fd, "rb") as file:
+                plain(path, os.fstat(fd))
+                return file.read(max_bytes)
+
     def write(self, path: str, data: bytes) -> None:
         """Replace or create a plain file by rename; see `Workspace.write_bytes`."""
         with translated(path), self.place(path, create=True) as place:

@@ -4,8 +4,8 @@ import pytest
 
 from agentsh.base.errors import ContextOverflow
 from agentsh.context.budget import WHOLE_STEPS, Prepared, Scale, decide, fit
-from agentsh.context.items import MAX_ITEM_BYTES, NO_RESULT
-from agentsh.context.marks import Marks
+from agentsh.context.items import NO_RESULT
+from agentsh.context.marks import MAX_ITEM_BYTES, Marks
 from agentsh.context.messages import build, messages_of
 from agentsh.context.view import View, view_of
 from agentsh.events.tool import ToolCall, ToolResult, ToolStarted

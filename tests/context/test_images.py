@@ -98,7 +98,7 @@ def test_old_logs_are_as_they_were() -> None:
     said(driver, "look", image())
     (user,) = sent(driver, View(rules=1))
     assert user["content"] == "look\n\n[dot.png: image/png, not shown to the model]"
-    assert RULES == 2
+    assert RULES >= 2
 
 
 @pytest.mark.parametrize("content", ["<html>", "iVBORw0KGgo!", "R0lGODlh", ""])

@@ -5,11 +5,19 @@ from dataclasses import replace
 
 from agentsh.context.messages import build, messages_of
 from agentsh.context.state import Compacted
-from agentsh.context.surroundings import MAX_INSTRUCTIONS_BYTES, Instruction, Surroundings, capped, changes, readable
-from agentsh.context.view import View
+from agentsh.context.surroundings import (
+    MAX_INSTRUCTIONS_BYTES,
+    Instruction,
+    Surroundings,
+    capped,
+    changes,
+    entries,
+    readable,
+)
+from agentsh.context.view import RULES, View, view_of
 from agentsh.events.base import NO_USAGE, BlobRef
 from agentsh.events.session import EnvironmentChanged
-from agentsh.events.turn import TurnFinished, UserMessage
+from agentsh.events.turn import ContextBuilt, Cut, TurnFinished, UserMessage
 from agentsh.ports.texts import InlineTexts
 from tests.context.driver import MORE_TOOLS, TOOLS, Driver
 
@@ -101,6 +109,26 @@ def test_what_was_told_survives_a_cut_and_a_compaction() -> None:
     assert first.text == "later 1"
 
 
+def test_what_was_told_anew_a_thousand_times_is_kept_once() -> None:
+    """So that the state stays as small as the context, and the newest is told all the same."""
+    driver = Driver(1)
+    for n in range(30):
+        driver.files["AGENTS.md"] = f"Rule {n}."
+        driver.files["web/AGENTS.md"] = f"Web {n % 2}."
+        say(driver, f"message {n}")
+    assert len(driver.state.changes) > 50
+    here = driver.state.talk[-1].seq
+    cut = Cut(from_seq=here, reason="x")
+    driver.add(ContextBuilt(request_sha256="", bytes=0, estimator="", tokens=0, budget=0, cut=cut, rules=RULES))
+    assert [c.what for c in driver.state.changes if c.joins < here] == [
+        "instructions AGENTS.md", "instructions web/AGENTS.md"
+    ]  # fmt: skip
+    (last,) = (m.text for m in messages_of(build(driver.state, driver.texts, view_of(driver.state))) if m.seq == here)
+    assert "Rule 29." in last
+    assert "Web 1." in last
+    assert "Rule 27." not in last
+
+
 def test_a_change_is_not_told_before_a_message_follows() -> None:
     driver = Driver(1)
     before = say(driver, "one")
@@ -127,12 +155,25 @@ def test_a_log_from_before_dates_were_recorded() -> None:
 
 def test_instructions_are_capped_and_say_so() -> None:
     small, large, last = capped([("a", "small"), ("b", "x" * 40_000), ("empty", " \n"), ("c", "late")])
-    assert small == Instruction("a", "small")
+    assert (small, last) == (Instruction("a", "small"), Instruction("c", "late")), "what is short is not crowded out"
     assert 30_000 < len(large.text) < MAX_INSTRUCTIONS_BYTES + 300
-    assert "7,237 bytes left out" in large.text
+    assert "7,241 bytes left out" in large.text
     assert "read b when" in large.text
-    assert "4 bytes left out" in last.text
-    assert "late" not in last.text
+    two = capped([("a", "a" * 40_000), ("b", "b" * 20_000), ("c", "c" * 1_000)])
+    assert [i.text.count(i.name) for i in two[1:]] == [15_888, 1_000], "the longest are cut to one length"
+    many = capped([(f"d{n}/AGENTS.md", "x" * 5_000) for n in range(60)])
+    assert sum(i.text.count("x") for i in many) <= MAX_INSTRUCTIONS_BYTES
+
+
+def test_what_is_gone_is_told_in_one_order_whatever_the_seed_of_hashes() -> None:
+    before = Surroundings("2026-11-29", "/x", "[]", capped([(f"d{n}/AGENTS.md", "x") for n in range(9)]))
+    driver = Driver(1)
+    driver.state.surroundings = EnvironmentChanged(
+        system_prompt="s", tools="[]", date="2026-11-29", directory="/x",
+        instructions=entries(before.instructions, texts=False),
+    )  # fmt: skip
+    told = changes(driver.state, TEXTS, replace(before, instructions=()))
+    assert [c.what for c in told] == [f"instructions d{n}/AGENTS.md" for n in range(9)]
 
 
 def test_an_environment_whose_blobs_are_gone_is_not_readable() -> None:

@@ -152,6 +152,28 @@ def test_a_budget_that_is_impossible_is_refused_before_anything_is_written(shell
     assert (shell.log().read_bytes(), len(server.requests)) == (before, 1)
 
 
+def test_the_cap_of_an_item_is_a_setting_and_on_record(shell: Shell, serve: Serve) -> None:
+    shell.home.mkdir(parents=True)
+    config = shell.home / "agentsh.toml"
+    config.write_text("[context]\nitem_tokens = 1000\n")
+    server = serve(reply("one"), reply("two"), reply("three"))
+    assert shell.run("new", "word " * 1_200, "-p").code == 0
+    assert shell.run("resume", "--last", "second", "-p").code == 0
+    config.unlink()
+    assert shell.run("resume", "--last", "third", "-p").code == 0
+    sent_again(shell, server)
+    first, second, third = bodies(server)
+    assert second.startswith(first.removesuffix(b"]}"))
+    assert b"bytes left out" in first
+    assert b"bytes left out" not in third
+    (changed,) = of_type(shell.events(), "model_changed")
+    assert "item_bytes" not in changed["request"]
+    config.write_text("[context]\nitem_tokens = 1000\nbudget_tokens = 1200\n")
+    done = shell.run("resume", "--last", "fourth", "-p")
+    assert (done.code, len(done.err.splitlines()), len(server.requests)) == (2, 1, 3)
+    assert "one item may have 1,000 tokens" in done.err
+
+
 def test_an_odd_reply_does_not_poison_the_next_request(shell: Shell, serve: Serve) -> None:
     """D76: arguments that are no JSON. D81: two user messages in a row. The server judges each request."""
 

@@ -139,6 +139,14 @@ class TestRoom:
             ({"context": {"reserve_tokens": 127_500}}, "leaves too little to work"),
             ({"context": {"high_water": 0.3}}, "has to be below the high-water mark"),
             ({"context": {"low_water": 0.8}}, "the low-water mark (0.8) has to be below the high-water mark (0.8)"),
+            (
+                {"context": {"item_tokens": 89_601}},
+                "one item may have 89,601 tokens (item_tokens), and a whole request",
+            ),
+            (
+                {"context": {"item_tokens": 5_000, "budget_tokens": 6_000}},
+                "whole request 4,800: 80% of the budget of 6,000",
+            ),
             ({"models": {"m": {"context_window": 8000, "reserve_tokens": 9000}}}, "window of 8,000 (configured)"),
         ],
     )

@@ -49,12 +49,14 @@ def test_what_cannot_be_read_is_none(root: Path) -> None:
     (root / "AGENTS.md").mkdir()
     assert read(str(root), "AGENTS.md") is None
     assert read(str(root), "gone/AGENTS.md") is None
-    (root / "big").mkdir()
-    (root / "big" / "AGENTS.md").write_bytes(b"x" * (instructions.MAX_FILE_BYTES + 1))
-    assert read(str(root), "big/AGENTS.md") is None
     (root / "bad").mkdir()
     (root / "bad" / "AGENTS.md").write_bytes(b"\xef\xbb\xbfcaf\xe9")
     assert read(str(root), "bad/AGENTS.md") == "caf\ufffd"
+
+
+def test_of_a_file_of_megabytes_the_start_is_read(root: Path) -> None:
+    (root / "AGENTS.md").write_bytes(b"x" * (instructions.MAX_FILE_BYTES + 5))
+    assert read(str(root), "AGENTS.md") == "x" * instructions.MAX_FILE_BYTES
 
 
 def test_a_large_tree_is_not_walked_to_its_end(root: Path) -> None:
