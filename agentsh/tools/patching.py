@@ -1,11 +1,12 @@
 """Applies the hunks of a patch to a text: lines that no hunk changes stay as the file has them, byte for byte."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from agentsh.base.errors import ToolFailed
 from agentsh.base.text import one_line
-from agentsh.tools.lines import Finder, Found, Lines, folded, shift
+from agentsh.tools.lines import Finder, Found, Lines, begins, folded, shift
 from agentsh.tools.nearest import nearest
 from agentsh.tools.patch_format import Hunk
 
@@ -57,12 +58,13 @@ def apply_hunks(text: str, hunks: Sequence[Hunk], *, newline: str) -> Patched:
 def _spot(lines: Lines, finder: Finder, hunk: Hunk, at: int, which: str) -> Spot:
     start = at
     for header in hunk.headers:
-        found = finder.find([header], start)
-        if found is None and hunk.old and start and finder.find([header]) is not None:
-            continue  # the class or function that the hunk before was in already
-        if found is None:
-            raise ToolFailed(f"{which}: there is no line `{one_line(header, 100)}`. {nearest(lines.texts, [header])}")
-        start = found.at + 1
+        below = _header(finder, header, start, above=bool(hunk.old and start))
+        if below is None:
+            raise ToolFailed(
+                f"{which}: there is no line `{one_line(header, 100)}`, nor one that begins so. "
+                f"{nearest(lines.texts, [header])}"
+            )
+        start = max(start, below)
     if not hunk.old:
         return Spot((start if hunk.headers else len(lines.texts)) + 1, None)
     found = _around(finder, hunk, start) or finder.find(hunk.old, start, at_end=hunk.at_end)
@@ -80,9 +82,22 @@ def _spot(lines: Lines, finder: Finder, hunk: Hunk, at: int, which: str) -> Spot
     return Spot(found.at + 1, found)
 
 
+def _header(finder: Finder, header: str, start: int, *, above: bool) -> int | None:
+    """Return the index of the line below a header: of the whole line, else of the first that begins with it.
+
+    above: it may stand above `start` too, as the class or function that the hunk before was in already.
+    """
+    ways: tuple[Callable[[int], Found | None], ...] = (partial(finder.find, [header]), partial(finder.begun, header))
+    for find in ways:
+        found = find(start) or (find(0) if above else None)
+        if found is not None:
+            return found.at + 1
+    return None
+
+
 def _around(finder: Finder, hunk: Hunk, start: int) -> Found | None:
     """Return where a hunk stands that repeats its own header among its lines. start: behind the header."""
-    if not hunk.headers or folded(hunk.headers[-1]) not in map(folded, hunk.old):
+    if not hunk.headers or not any(begins(folded(line), folded(hunk.headers[-1])) for line in hunk.old):
         return None
     found = finder.find(hunk.old, max(start - len(hunk.old), 0))
     return found if found is not None and found.at < start else None

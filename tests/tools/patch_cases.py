@@ -74,6 +74,22 @@ UPDATES: dict[str, tuple[bytes, str, bytes]] = {
     "a header that is a line of the hunk": (b"x\nf()\ny\n", "@@ f()\n-f()\n+g()\n", b"x\ng()\ny\n"),
     "a header above a line of the hunk": (b"x\nf()\ny\nf()\n", "@@ f()\n x\n-f()\n+g()\n", b"x\ng()\ny\nf()\n"),
     "the same header twice": (b"f\n1\n2\n", "@@ f\n-1\n+x\n@@ f\n-2\n+y\n", b"f\nx\ny\n"),
+    "a header that begins a line": (
+        PYTHON.encode(), "@@ class Cat\n@@ def age\n-        return 1\n+        return 2\n",
+        PYTHON.replace("return 1", "return 2").replace("return 2", "return 1", 1).encode()),
+    "a header that begins a line, twice": (
+        b"class A(B):\n1\n2\n", "@@ class A\n-1\n+x\n@@ class A\n-2\n+y\n", b"class A(B):\nx\ny\n"),
+    "a header that begins a line of the hunk": (
+        b"class A:\n  1\n", "@@ class A\n class A:\n-  1\n+  2\n", b"class A:\n  2\n"),
+    "a header goes on with another word": (
+        b"class As:\n1\nclass A_:\n1\nclass A:\n1\n", "@@ class A\n-1\n+2\n",
+        b"class As:\n1\nclass A_:\n1\nclass A:\n2\n"),
+    "a whole line goes before one that begins so": (
+        b"f():\n1\nf()\n1\n", "@@ f()\n-1\n+2\n", b"f():\n1\nf()\n2\n"),
+    "a whole line above goes before one below that begins so": (
+        b"f\n1\n2\nf g\n2\n", "@@ f\n-1\n+x\n@@ f\n-2\n+y\n", b"f\nx\ny\nf g\n2\n"),
+    "an insertion below a header that begins a line": (
+        b"class A:\n  b\n", "@@ class A\n+  a\n", b"class A:\n  a\n  b\n"),
     "a header with a closing @@": (b"f\n1\n", "@@ f @@\n-1\n+2\n", b"f\n2\n"),
     "ranges of a unified diff": (b"a\nb\n", "@@ -1,2 +1,2 @@\n a\n-b\n+B\n", b"a\nB\n"),
     "ranges and a header": (b"1\nf\n1\n", "@@ -3 +3 @@ f\n-1\n+2\n", b"1\nf\n2\n"),
@@ -156,6 +172,8 @@ MISSES: dict[str, tuple[bytes, str, list[str]]] = {
     "hunks in another order": (b"a\nb\n", "@@\n-b\n+B\n@@\n-a\n+A\n", ["hunk 2", "at line 1, above", "order"]),
     "above its header": (b"1\nf\n2\n", "@@ f\n-1\n+x\n", ["hunk 1", "at line 1, above", "order"]),
     "lines below a header that is above": (b"f\n1\n", "@@\n-1\n+x\n@@ f\n+y\n", ["hunk 2", "no line `f`"]),
+    "a header that begins no line": (
+        b"class Cart:\n1\n", "@@ class Car\n-1\n+2\n", ["no line `class Car`, nor one", "    1 + class Cart:"]),
     "no such header": (b"def f():\n", "@@ def g():\n-x\n+y\n", ["no line `def g():`", "    1 + def f():"]),
     "the same place twice": (b"a\nb\n", "@@\n-a\n+A\n@@\n-a\n+B\n", ["hunk 2", "at line 1, above"]),
     "an empty file": (b"", "@@\n-a\n+b\n", ["Nothing in the file"]),
