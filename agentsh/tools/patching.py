@@ -33,7 +33,8 @@ def apply_hunks(text: str, hunks: Sequence[Hunk], *, newline: str) -> Patched:
     that stays keeps what it has.
 
     Raises:
-        ToolFailed: the lines of a hunk are not there; the nearest ones are shown.
+        ToolFailed: the lines of a hunk are not there, or are there but for white space and it is not clear which
+            or how; the nearest ones are shown.
     """
     lines = Lines.of(text)
     finder = Finder(lines.texts)
@@ -79,7 +80,30 @@ def _spot(lines: Lines, finder: Finder, hunk: Hunk, at: int, which: str) -> Spot
                 "hunks come in the order of the file"
             )
         raise ToolFailed(f"{which}: its lines are not there. {nearest(lines.texts, hunk.old)}")
+    _check(lines, hunk, found, which)
     return Spot(found.at + 1, found)
+
+
+def _check(lines: Lines, hunk: Hunk, found: Found, which: str) -> None:
+    """Refuse what would be a guess: of several places that are only alike, or of an indentation.
+
+    Raises:
+        ToolFailed: it would be one.
+    """
+    if found.likeness == "exact":
+        return
+    there = lines.texts[found.at : found.at + len(hunk.old)]
+    if found.others and not hunk.headers:
+        raise ToolFailed(
+            f"{which}: its lines are not there as they are, and {found.likeness} they are there {found.others + 1} "
+            f"times, first at line {found.at + 1}; give their white space exactly, more lines around them, or an @@ "
+            f"line with the class or function. {nearest(lines.texts, hunk.old)}"
+        )
+    if shift(hunk.old, there) is None and any(line.sign == "+" and line.text.strip() for line in hunk.lines):
+        raise ToolFailed(
+            f"{which}: its lines are at line {found.at + 1}, with indentation that follows no rule from theirs, so "
+            f"that of the new lines is not known; give it exactly. {nearest(lines.texts, hunk.old)}"
+        )
 
 
 def _header(finder: Finder, header: str, start: int, *, above: bool) -> int | None:
