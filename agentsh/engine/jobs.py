@@ -225,6 +225,9 @@ class JobKeeper:
         async with self.quiet:
             with suppress(LogError):  # it is held, and written when the disk has room
                 await self._journal.record(fact, happened=True)
+        known = self._journal.state.jobs
+        for old in [name for name, each in self._live.items() if name not in known and each.ended.is_set()]:
+            del self._live[old]
 
     def _state(self, job: str) -> JobState:
         found = self._journal.state.jobs.get(job)

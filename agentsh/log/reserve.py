@@ -16,7 +16,8 @@ MIN_FREE_BYTES = 32 << 20
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """What a disk, a quota or a limit says that is full."""
 
-_NOT_HERE = frozenset({errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
+NOT_HERE = frozenset({errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
+"""What a file system says that allocates nothing ahead."""
 
 
 class Reserve:
@@ -34,7 +35,7 @@ class Reserve:
         try:
             self._files.reserve(fd, end, self._size)
         except OSError as error:
-            if error.errno in _NOT_HERE:
+            if error.errno in NOT_HERE:
                 self._size = 0
             return
         self._upto = end + self._size

@@ -2,15 +2,20 @@
 
 Like the blocks behind the end of the open segment (`agentsh.log.reserve`) nobody else can have these. Each lies in
 a directory of its own, which has a block already: it becomes that of the blob where there is none yet.
+
+Whoever makes one holds `BLOBS/lock` shared, and whoever sweeps exclusively: one that is half made has no lock of its
+own yet, and looks like that of a dead process.
 """
 
+import errno
 import os
 import secrets
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
-from agentsh.log.files import CREATE, READ, FileSystem, write_all
-from agentsh.log.reserve import NO_ROOM
+from agentsh.log.files import CREATE, LOCK_FILE, READ, FileSystem, write_all
+from agentsh.log.reserve import NOT_HERE
 from agentsh.log.segment import exists
 
 ROOMS = 2
@@ -41,7 +46,8 @@ class Room:
         files.mkdir(self._place)
         try:
             self._fd = files.open(self._path, CREATE)
-            files.lock(self._fd, exclusive=True, wait=False)
+            if not files.lock(self._fd, exclusive=True, wait=False) or not exists(files, self._path):
+                raise BlockingIOError(errno.EAGAIN, "somebody takes it away")
             files.reserve(self._fd, 0, ROOM_BYTES)
         except OSError:
             self.give_back()
@@ -128,26 +134,43 @@ class Rooms:
 
     def _fill(self) -> None:
         try:
-            while self._able and self._wanted and len(self._rooms) < ROOMS:
-                if self._files.free(self._blobs) < LEAST_FREE * ROOM_BYTES:
-                    return
-                self._rooms.append(Room(self._files, self._blobs))
+            with _locked(self._files, self._blobs, exclusive=False) as locked:
+                while locked and self._able and self._wanted and len(self._rooms) < ROOMS:
+                    if self._files.free(self._blobs) < LEAST_FREE * ROOM_BYTES:
+                        return
+                    self._rooms.append(Room(self._files, self._blobs))
         except OSError as error:
-            self._able = error.errno in NO_ROOM  # else the file system knows no such thing
+            if error.errno in NOT_HERE:
+                self._able = False
 
 
 def sweep(files: FileSystem, blobs: str) -> None:
-    """Remove the rooms of the dead. Nothing here raises."""
-    try:
-        names = files.listdir(blobs)
-    except OSError:
+    """Remove the rooms of the dead; another time, if somebody makes one or writes a blob. Nothing here raises."""
+    with suppress(OSError), _locked(files, blobs, exclusive=True) as locked:
+        for name in files.listdir(blobs) if locked else ():
+            if name.startswith(_PREFIX):
+                place = os.path.join(blobs, name)
+                with suppress(OSError):
+                    _sweep_one(files, place)
+                    files.rmdir(place)
+
+
+@contextmanager
+def _locked(files: FileSystem, blobs: str, *, exclusive: bool) -> Iterator[bool]:
+    """Hold `BLOBS/lock`; tell whether we do. Where it is not there nobody has kept room yet, and nothing is to hold.
+
+    Raises:
+        OSError: it cannot be opened, or locked.
+    """
+    path = os.path.join(blobs, "lock")
+    if not exists(files, path):
+        yield True
         return
-    for name in names:
-        if name.startswith(_PREFIX):
-            place = os.path.join(blobs, name)
-            with suppress(OSError):
-                _sweep_one(files, place)
-                files.rmdir(place)
+    fd = files.open(path, LOCK_FILE)
+    try:
+        yield files.lock(fd, exclusive=exclusive, wait=False)
+    finally:
+        files.close(fd)
 
 
 def _sweep_one(files: FileSystem, place: str) -> None:

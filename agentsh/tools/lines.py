@@ -23,6 +23,16 @@ def folded(line: str) -> str:
     return (line if line.isascii() else line.translate(_PUNCTUATION)).strip()
 
 
+def begins(line: str, head: str) -> bool:
+    """Tell whether a line begins with `head`, and goes on with another word where `head` ends with one."""
+    rest = line[len(head) :]
+    return line.startswith(head) and not (rest and _is_word(head[-1:]) and _is_word(rest[0]))
+
+
+def _is_word(char: str) -> bool:
+    return char.isalnum() or char == "_"
+
+
 LEVELS: tuple[tuple[Likeness, Callable[[str], str] | None], ...] = (
     ("exact", None),
     ("but for blanks at the ends", str.rstrip),
@@ -99,6 +109,13 @@ class Finder:
             if first is not None:
                 return Found(first, likeness, sum(1 for _ in islice(places, MAX_OTHERS)))
         return None
+
+    def begun(self, head: str, start: int = 0) -> Found | None:
+        """Return the first line from `start` on that begins with `head`, both folded. head: not blank."""
+        likeness, form = LEVELS[-1]
+        lines, head = self._lines(likeness, form), folded(head)
+        at = next((at for at in range(start, len(lines)) if begins(lines[at], head)), None)
+        return None if at is None else Found(at, likeness, 0)
 
     def _lines(self, likeness: Likeness, form: Callable[[str], str] | None) -> Sequence[str]:
         if likeness not in self._ways and form is not None:

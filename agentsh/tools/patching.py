@@ -1,11 +1,12 @@
 """Applies the hunks of a patch to a text: lines that no hunk changes stay as the file has them, byte for byte."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from agentsh.base.errors import ToolFailed
 from agentsh.base.text import one_line
-from agentsh.tools.lines import Finder, Found, Lines, folded, shift
+from agentsh.tools.lines import Finder, Found, Lines, begins, folded, shift
 from agentsh.tools.nearest import nearest
 from agentsh.tools.patch_format import Hunk
 
@@ -32,7 +33,8 @@ def apply_hunks(text: str, hunks: Sequence[Hunk], *, newline: str) -> Patched:
     that stays keeps what it has.
 
     Raises:
-        ToolFailed: the lines of a hunk are not there; the nearest ones are shown.
+        ToolFailed: the lines of a hunk are not there, or are there but for white space and it is not clear which
+            or how; the nearest ones are shown.
     """
     lines = Lines.of(text)
     finder = Finder(lines.texts)
@@ -57,12 +59,13 @@ def apply_hunks(text: str, hunks: Sequence[Hunk], *, newline: str) -> Patched:
 def _spot(lines: Lines, finder: Finder, hunk: Hunk, at: int, which: str) -> Spot:
     start = at
     for header in hunk.headers:
-        found = finder.find([header], start)
-        if found is None and hunk.old and start and finder.find([header]) is not None:
-            continue  # the class or function that the hunk before was in already
-        if found is None:
-            raise ToolFailed(f"{which}: there is no line `{one_line(header, 100)}`. {nearest(lines.texts, [header])}")
-        start = found.at + 1
+        below = _header(finder, header, start, above=bool(hunk.old and start))
+        if below is None:
+            raise ToolFailed(
+                f"{which}: there is no line `{one_line(header, 100)}`, nor one that begins so. "
+                f"{nearest(lines.texts, [header])}"
+            )
+        start = max(start, below)
     if not hunk.old:
         return Spot((start if hunk.headers else len(lines.texts)) + 1, None)
     found = _around(finder, hunk, start) or finder.find(hunk.old, start, at_end=hunk.at_end)
@@ -77,12 +80,48 @@ def _spot(lines: Lines, finder: Finder, hunk: Hunk, at: int, which: str) -> Spot
                 "hunks come in the order of the file"
             )
         raise ToolFailed(f"{which}: its lines are not there. {nearest(lines.texts, hunk.old)}")
+    _check(lines, hunk, found, which)
     return Spot(found.at + 1, found)
+
+
+def _check(lines: Lines, hunk: Hunk, found: Found, which: str) -> None:
+    """Refuse what would be a guess: of several places that are only alike, or of an indentation.
+
+    Raises:
+        ToolFailed: it would be one.
+    """
+    if found.likeness == "exact":
+        return
+    there = lines.texts[found.at : found.at + len(hunk.old)]
+    if found.others and not hunk.headers:
+        raise ToolFailed(
+            f"{which}: its lines are not there as they are, and {found.likeness} they are there {found.others + 1} "
+            f"times, first at line {found.at + 1}; give their white space exactly, more lines around them, or an @@ "
+            f"line with the class or function. {nearest(lines.texts, hunk.old)}"
+        )
+    if shift(hunk.old, there) is None and any(line.sign == "+" and line.text.strip() for line in hunk.lines):
+        raise ToolFailed(
+            f"{which}: its lines are at line {found.at + 1}, with indentation that follows no rule from theirs, so "
+            f"that of the new lines is not known; give it exactly. {nearest(lines.texts, hunk.old)}"
+        )
+
+
+def _header(finder: Finder, header: str, start: int, *, above: bool) -> int | None:
+    """Return the index of the line below a header: of the whole line, else of the first that begins with it.
+
+    above: it may stand above `start` too, as the class or function that the hunk before was in already.
+    """
+    ways: tuple[Callable[[int], Found | None], ...] = (partial(finder.find, [header]), partial(finder.begun, header))
+    for find in ways:
+        found = find(start) or (find(0) if above else None)
+        if found is not None:
+            return found.at + 1
+    return None
 
 
 def _around(finder: Finder, hunk: Hunk, start: int) -> Found | None:
     """Return where a hunk stands that repeats its own header among its lines. start: behind the header."""
-    if not hunk.headers or folded(hunk.headers[-1]) not in map(folded, hunk.old):
+    if not hunk.headers or not any(begins(folded(line), folded(hunk.headers[-1])) for line in hunk.old):
         return None
     found = finder.find(hunk.old, max(start - len(hunk.old), 0))
     return found if found is not None and found.at < start else None

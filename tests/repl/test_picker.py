@@ -8,6 +8,7 @@ from prompt_toolkit.utils import get_cwidth
 
 from agentsh.repl.notice import Notice
 from agentsh.repl.picker import QUIET_S, Item, Menu, Picker, numbered
+from agentsh.repl.prompt import Prompt
 from agentsh.repl.rows import Row
 from tests.repl.pty import Terminal
 from tests.repl.test_loop import ended, piped, talking, until
@@ -132,18 +133,20 @@ async def test_keys_of_a_menu_and_what_was_typed_comes_back() -> None:
         async with talking([], io) as (r, task):
             await until(lambda: io.pick is not None)
             assert io.pick is not None
+            prompt: Prompt = io.pick.__self__  # type: ignore[attr-defined]
             picking = asyncio.ensure_future(io.pick(Menu("Which?", ITEMS)))
             await asyncio.sleep(0)
             keys.send_text("thing\r")
             assert await asyncio.wait_for(picking, 5) == "b"
             keys.send_text("half a message")
-            await asyncio.sleep(0.05)
+            await until(lambda: prompt.buffer.text == "half a message")
             picking = asyncio.ensure_future(io.pick(Menu("Which?", ITEMS)))
             await asyncio.sleep(0)
             keys.send_text("\x1b[B\x1b")  # down, and away
             assert await asyncio.wait_for(picking, 5) is None
+            assert prompt.buffer.text == "half a message"
             keys.send_text("\x15/model\r")
-            await asyncio.sleep(0.1)
+            await until(lambda: prompt.picking is not None)
             keys.send_text("b\r")
             await until(lambda: r.session.state.model == "b")
             picking = asyncio.ensure_future(io.pick(Menu("Which?", ITEMS)))

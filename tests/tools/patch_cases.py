@@ -74,6 +74,22 @@ UPDATES: dict[str, tuple[bytes, str, bytes]] = {
     "a header that is a line of the hunk": (b"x\nf()\ny\n", "@@ f()\n-f()\n+g()\n", b"x\ng()\ny\n"),
     "a header above a line of the hunk": (b"x\nf()\ny\nf()\n", "@@ f()\n x\n-f()\n+g()\n", b"x\ng()\ny\nf()\n"),
     "the same header twice": (b"f\n1\n2\n", "@@ f\n-1\n+x\n@@ f\n-2\n+y\n", b"f\nx\ny\n"),
+    "a header that begins a line": (
+        PYTHON.encode(), "@@ class Cat\n@@ def age\n-        return 1\n+        return 2\n",
+        PYTHON.replace("return 1", "return 2").replace("return 2", "return 1", 1).encode()),
+    "a header that begins a line, twice": (
+        b"class A(B):\n1\n2\n", "@@ class A\n-1\n+x\n@@ class A\n-2\n+y\n", b"class A(B):\nx\ny\n"),
+    "a header that begins a line of the hunk": (
+        b"class A:\n  1\n", "@@ class A\n class A:\n-  1\n+  2\n", b"class A:\n  2\n"),
+    "a header goes on with another word": (
+        b"class As:\n1\nclass A_:\n1\nclass A:\n1\n", "@@ class A\n-1\n+2\n",
+        b"class As:\n1\nclass A_:\n1\nclass A:\n2\n"),
+    "a whole line goes before one that begins so": (
+        b"f():\n1\nf()\n1\n", "@@ f()\n-1\n+2\n", b"f():\n1\nf()\n2\n"),
+    "a whole line above goes before one below that begins so": (
+        b"f\n1\n2\nf g\n2\n", "@@ f\n-1\n+x\n@@ f\n-2\n+y\n", b"f\nx\ny\nf g\n2\n"),
+    "an insertion below a header that begins a line": (
+        b"class A:\n  b\n", "@@ class A\n+  a\n", b"class A:\n  a\n  b\n"),
     "a header with a closing @@": (b"f\n1\n", "@@ f @@\n-1\n+2\n", b"f\n2\n"),
     "ranges of a unified diff": (b"a\nb\n", "@@ -1,2 +1,2 @@\n a\n-b\n+B\n", b"a\nB\n"),
     "ranges and a header": (b"1\nf\n1\n", "@@ -3 +3 @@ f\n-1\n+2\n", b"1\nf\n2\n"),
@@ -139,7 +155,11 @@ UPDATES: dict[str, tuple[bytes, str, bytes]] = {
     "typographic quotes in the patch": (b"a = 'b'\n", "@@\n-a = ‘b’\n+a = 'c'\n", b"a = 'c'\n"),
     "empty lines with blanks in the file": (b"a\n   \nb\n", "@@\n a\n \n-b\n+B\n", b"a\n   \nB\n"),
     "blanks in the empty lines of the patch": (b"a\n\nb\n", "@@\n a\n    \n-b\n+B\n", b"a\n\nB\n"),
-    "no rule for the indentation": (b" a\n   b\n", "@@\n a\n-b\n+c\n", b" a\nc\n"),
+    "no rule for the indentation, and nothing that needs one": (
+        b" a\n   b\nc\n", "@@\n a\n-b\n+\n c\n", b" a\n\nc\n"),
+    "alike at two places, below a header": (
+        b"f\n  a\ng\n  a\n", "@@ g\n-    a\n+    b\n", b"f\n  a\ng\n  b\n"),
+    "alike at two places, at the end": (b"  a\n  a\n", "@@\n-a\n+b\n*** End of File\n", b"  a\n  b\n"),
 }  # fmt: skip
 
 
@@ -156,6 +176,22 @@ MISSES: dict[str, tuple[bytes, str, list[str]]] = {
     "hunks in another order": (b"a\nb\n", "@@\n-b\n+B\n@@\n-a\n+A\n", ["hunk 2", "at line 1, above", "order"]),
     "above its header": (b"1\nf\n2\n", "@@ f\n-1\n+x\n", ["hunk 1", "at line 1, above", "order"]),
     "lines below a header that is above": (b"f\n1\n", "@@\n-1\n+x\n@@ f\n+y\n", ["hunk 2", "no line `f`"]),
+    "no rule for the indentation": (
+        b"if a:\n        x = 1\n        y = 2\n", "@@\n if a:\n-    x = 1\n+    x = 3\n     y = 2\n",
+        ["hunk 1 of 1", "are at line 1, with indentation", "    2 + ········x = 1"]),
+    "no rule for the indentation, at the margin": (
+        b" a\n   b\n", "@@\n a\n-b\n+c\n", ["at line 1", "follows no rule"]),
+    "no rule for the indentation, below a header": (
+        b"f\n a\n   b\n", "@@ f\n a\n-b\n+c\n", ["at line 2", "follows no rule"]),
+    "alike at two places": (
+        b"if a:\n  x = 1\nif b:\n  x = 1\n", "@@\n-    x = 1\n+    x = 2\n",
+        ["but for indentation they are there 2 times, first at line 2", "an @@ line", "    2 + ··x = 1"]),
+    "alike at two places but for the ends": (
+        b"a  \na  \n", "@@\n-a\n+b\n", ["but for blanks at the ends they are there 2 times, first at line 1"]),
+    "alike at two places but for quotes": (
+        "‘a’\n‘a’\n".encode(), "@@\n-'a'\n+b\n", ["but for Unicode punctuation they are there 2 times"]),
+    "a header that begins no line": (
+        b"class Cart:\n1\n", "@@ class Car\n-1\n+2\n", ["no line `class Car`, nor one", "    1 + class Cart:"]),
     "no such header": (b"def f():\n", "@@ def g():\n-x\n+y\n", ["no line `def g():`", "    1 + def f():"]),
     "the same place twice": (b"a\nb\n", "@@\n-a\n+A\n@@\n-a\n+B\n", ["hunk 2", "at line 1, above"]),
     "an empty file": (b"", "@@\n-a\n+b\n", ["Nothing in the file"]),

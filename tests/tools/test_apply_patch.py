@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from agentsh.tools.patch_format import touched
 from agentsh.workspace.local import LocalWorkspace
 from tests.tools.conftest import Call
 from tests.tools.patch_cases import MISSES, UNREADABLE, UPDATES
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def patch_of(*sections: str) -> str:
@@ -93,6 +96,32 @@ async def test_what_is_no_patch_says_what_one_is(root: Path, call: Call, case: s
 async def test_what_stands_around_a_patch_is_taken_off(root: Path, call: Call, dress: str) -> None:
     await call("apply_patch", patch=dress.replace("{}", patch_of("*** Add File: f\n+a\n").strip()))
     assert tree(root) == {"f": b"a\n"}
+
+
+def in_indentation(text: str) -> str:
+    (found,) = re.findall(r"^( *)(\*\*\* Begin Patch\n.*?\*\*\* End Patch)", text, re.M | re.S)
+    return re.sub(f"^{found[0]}", "", "".join(found), flags=re.M)
+
+
+async def test_the_example_of_the_manual_is_one(root: Path, call: Call) -> None:
+    (root / "src").mkdir()
+    was = "import os\n\n\nclass Cart:\n    def total(self):\n        return 40\n"
+    (root / "src/cart.py").write_text(was)
+    (root / "old.txt").touch()
+    await call("apply_patch", patch=in_indentation((DOCS / "tools.md").read_text()))
+    assert tree(root) == {
+        "src": None,
+        "src/basket.py": was.replace("40", "42").encode(),
+        "notes": None,
+        "notes/new.md": b"first line\n",
+    }
+
+
+async def test_the_example_that_models_are_given_is_one(root: Path, call: Call) -> None:
+    (root / "a.py").write_text("old\n\n\nclass A(B):\n    ...\ncontext\nold\n")
+    (root / "c.py").touch()
+    await call("apply_patch", patch=in_indentation(apply_patch.spec.description))
+    assert tree(root) == {"b.py": b"old\n\n\nclass A(B):\n    ...\ncontext\nnew\n", "new.py": b"line\n"}
 
 
 async def test_several_files_at_once(root: Path, call: Call) -> None:
