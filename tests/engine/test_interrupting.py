@@ -1,12 +1,13 @@
 """An Esc at the wrong moment: it stops what it is meant for, and never the turn after that."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
 
 from agentsh.base.errors import LogWriteFailed
-from agentsh.events.user import UserCommand
+from agentsh.events.user import UserCommand, UserCommandEnded
 from agentsh.log.store import OpenLog
 from agentsh.models.scripted import Say
 from agentsh.testing import MemoryStore
@@ -41,6 +42,61 @@ async def ticks() -> None:
 async def begun(tmp_path: Path) -> rig.Rig:
     place = LocalWorkspace(tmp_path, session=rig.ID)
     return await rig.new([Say(("one",)), Say(("two",))], place=place)
+
+
+async def test_while_the_intent_is_written_the_command_does_not_run_and_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    r = await begun(tmp_path)
+    sync = SlowSync(r.log, monkeypatch)
+    running = asyncio.create_task(r.session.run_command("touch ran", joins=True))
+    await sync.reached()
+    assert r.session.interrupt()
+    await ticks()
+    assert not running.done(), "it is not open any more when it returns"
+    sync.through.set()
+    assert await asyncio.wait_for(running, 8) is False
+    assert not (tmp_path / "ran").exists()
+    assert r.session.state.command is None
+    await r.session.submit("did it run?")
+    (end,) = r.facts(UserCommandEnded)
+    assert (end.status, end.text) == ("interrupted", "It did not run: it had no effects.")
+    said = [m["text"] for m in json.loads(r.model.requests[0])["messages"]]
+    assert any("interrupted by the user\nIt did not run: it had no effects." in text for text in said)
+    await r.session.close()
+
+
+async def test_an_intent_that_cannot_be_synced_is_closed_too(tmp_path: Path) -> None:
+    r = await begun(tmp_path)
+
+    def broken() -> None:
+        raise LogWriteFailed("the disk is broken")
+
+    r.log.before_sync = broken
+    with pytest.raises(LogWriteFailed, match="broken"):
+        await r.session.run_command("touch ran", joins=True)
+    r.log.before_sync = lambda: None
+    assert not (tmp_path / "ran").exists()
+    assert await r.session.run_command("true", joins=True)
+    assert [end.status for end in r.facts(UserCommandEnded)] == ["error", "ok"]
+    await r.session.close()
+
+
+@pytest.mark.parametrize("moment", range(40))
+async def test_at_any_moment_a_command_is_closed_with_what_is_known_of_it(moment: int, tmp_path: Path) -> None:
+    r = await begun(tmp_path)
+    running = asyncio.create_task(r.session.run_command("touch ran", joins=True))
+    for _ in range(moment):
+        await asyncio.sleep(0)
+    r.session.interrupt()
+    await running
+    assert r.session.state.command is None
+    ends = r.facts(UserCommandEnded)
+    assert len(ends) == len(r.facts(UserCommand))
+    if not ends or ends[0].text == "It did not run: it had no effects.":
+        assert not (tmp_path / "ran").exists()
+    assert (await r.session.submit("go on")).reason == "done"
+    await r.session.close()
 
 
 @pytest.mark.parametrize("what", ["command", "compact"])
