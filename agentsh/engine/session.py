@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from agentsh.base.errors import LogError, UsageProblem
 from agentsh.base.waiting import came_to_its_end, to_the_end
-from agentsh.context.repairs import repairs
+from agentsh.context.repairs import unfinished
 from agentsh.context.state import SessionState
 from agentsh.engine.aside import Asides
 from agentsh.engine.compactor import Compactor
@@ -158,7 +158,7 @@ class Session:
         """Write what was held while the disk was full; close what could not be closed then."""
         await self._journal.settled()
         if self.state.turn is not None or self.state.command is not None:
-            await self._journal.record_all(repairs(self.state))
+            await self._journal.record_from(unfinished)
 
     async def announce(self, moment: SessionMoment, facts: Mapping[str, Any]) -> None:
         """Tell the hooks what happened; what they have to say is noted in the log."""
