@@ -177,9 +177,10 @@ class Session:
         except asyncio.CancelledError:
             self._parts.turn.interrupt()  # the message is recorded all the same, and that it was interrupted
 
-    async def queue(self, text: str, *, steer: bool) -> int:
-        """Keep a text that was typed while a turn runs; return its seq. steer: it joins at the next step."""
-        return (await self._journal.record(TextQueued(text=text, steer=steer), durable=True)).seq
+    async def queue(self, text: str, *, steer: bool, command: bool = False) -> int:
+        """Keep a text that was typed while a turn runs; return its seq. steer, command: see `TextQueued`."""
+        fact = TextQueued(text=text, steer=steer, command=True) if command else TextQueued(text=text, steer=steer)
+        return (await self._journal.record(fact, durable=True)).seq
 
     async def withdraw(self, queued_seq: int) -> bool:
         """Take a queued text back; return False where it has joined a turn already."""

@@ -140,12 +140,20 @@ class OwnCommand(NamedTuple):
 
 
 def own_command(text: str) -> OwnCommand | None:
-    """Return what `!command` or `!!command` asks for; a text with a space before the mark is a message."""
+    """Return what `!command` or `!!command` asks for; a text with a space before the mark is a message.
+
+    Only for what somebody has typed: a text from elsewhere is no command, whatever it begins with.
+    """
     if not text.startswith("!"):
         return None
     joins = not text.startswith("!!")
     command = text[1 if joins else 2 :].strip()
     return OwnCommand(command, joins) if command else None
+
+
+def as_message(text: str) -> str:
+    """Return a message as it can be typed, so that it is no command."""
+    return text if own_command(text) is None else " " + text
 
 
 def filled_in(text: str, argument: str) -> str:
