@@ -268,7 +268,8 @@ class Session:
             LogError: the log cannot be written.
         """
         if self._parts.asides is None:
-            raise UsageProblem("nothing can be asked aside here")
+            hint = "send it as a message, or ask in another session"
+            raise UsageProblem("this session has no model for questions aside", hint=hint)
         asking = asyncio.create_task(self._parts.asides.ask(question))
         self._questions.add(asking)
         asking.add_done_callback(self._questions.discard)

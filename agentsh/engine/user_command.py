@@ -117,7 +117,9 @@ class UserCommands:
         try:
             return str(self._journal.secrets.restore({"command": command})["command"])
         except UnknownSecret as unknown:
-            raise UsageProblem(f"{unknown} stands for a secret whose value is not known any more") from None
+            text = f"{unknown} stands for a secret whose value is not known any more, so nothing was run"
+            hint = "reading where it is kept makes it known again; or type what it stands for"
+            raise UsageProblem(text, hint=hint) from None
 
     def _partial(self, start: Event, text: str) -> NewFact:
         return NewFact(PartialOutput(call="", text=tail_bytes(text, MAX_SEEN_BYTES)), start.seq)

@@ -86,7 +86,8 @@ class SlashContext:
             UsageProblem: nothing, where the loop runs by itself.
         """
         if self.io.backend is None:
-            raise UsageProblem("this is not to be had here")
+            hint = f"`agentsh resume {self.session.state.id}` has it"
+            raise UsageProblem("this needs the application around the loop, which is not there", hint=hint)
         return self.io.backend
 
     async def at_rest(self, what: str) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Coroutine, Iterator
 from typing import Any, NamedTuple
 
-from agentsh.base.errors import AgentshError, LogError
+from agentsh.base.errors import AgentshError, LogError, UsageProblem
 from agentsh.base.text import one_line
 from agentsh.engine.session import Session
 from agentsh.events.turn import TextQueued, TurnEnd
@@ -191,6 +191,8 @@ class Repl:
         except AgentshError as error:
             if cause is None:  # what was queued is still there
                 self._prompt.give_back(said.typed)
+            elif isinstance(error, UsageProblem):  # it would fail again, in front of all that waits behind it
+                await self._take_back([cause])
             self._fail(error)
             return None
 

@@ -3,18 +3,24 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from agentsh.app.custom_commands import custom_commands
+from agentsh.base.errors import UsageProblem
+from agentsh.engine.session import Session
 from agentsh.events.codec import decode
 from agentsh.events.turn import TextQueued, TextWithdrawn
 from agentsh.events.user import UserCommand, UserCommandEnded
 from agentsh.models.scripted import Say
 from agentsh.ports.model import Streamed
+from agentsh.repl import commands
 from agentsh.repl.backend import CustomCommand
+from agentsh.repl.commands import SlashContext
 from agentsh.repl.loop import Repl
 from agentsh.repl.terminal import ReplIO
 from agentsh.testing import MemoryStore, ScriptedModel
@@ -168,3 +174,33 @@ async def test_a_text_of_an_older_log_that_waits_is_a_message(tmp_path: Path) ->
         await t.shows(lambda t: ended(t.r) == 1)
         assert said(t.r) == ["!touch ran"]
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_secret_that_is_not_known_any_more_leaves_a_way_out(waits: bool, tmp_path: Path) -> None:
+    command = "!echo ‹secret:00000000›"
+    async with talk(tmp_path) as t:
+        if waits:
+            t.keys.send_text("work\r")
+            await t.shows(lambda t: t.r.session.state.turn)
+        t.keys.send_text(command + "\r")
+        if waits:
+            await t.shows(lambda t: t.r.facts(TextQueued))
+            t.model.go_on.set()
+        await t.shows(lambda t: t.typed == command)
+        assert not t.r.session.state.queue
+        await t.shows(lambda t: "makes it known again" in t.notice)
+        assert t.r.facts(UserCommand) == []
+
+
+async def test_what_cannot_be_had_says_what_to_do() -> None:
+    r = await rig.new([])
+    context = SlashContext(r.session, ReplIO(NoScreen()))
+    with pytest.raises(UsageProblem) as refused:
+        await commands.run("diff", "", context)
+    assert refused.value.hint == f"`agentsh resume {rig.ID}` has it"
+    without = Session(replace(r.session._parts, asides=None))
+    with pytest.raises(UsageProblem) as refused:
+        await commands.run("btw", "why?", SlashContext(without, context.io))
+    assert "send it as a message" in str(refused.value)
+    await r.session.close()
