@@ -2,6 +2,7 @@
 
 import io
 import os
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -51,11 +52,11 @@ class AppBackend:
         first = shown.first.ts[:16].replace("T", " ") if shown.first is not None else "?"
         return [f"{place.id} · begun {first} UTC", *lines[:1], *lines[1:][-3:]]
 
-    def search(self, text: str) -> Mapping[str, str]:
-        """Return the sessions that hold `text`, with the words around it."""
+    def search(self, text: str, stop: threading.Event) -> Mapping[str, str]:
+        """Return the sessions that hold `text`, with the words around it; what was found until `stop` is set."""
         from agentsh.app.searching import search
 
-        return search([place for place in places(self._homes().read) if not place.archived], text)
+        return search([place for place in places(self._homes().read) if not place.archived], text, stop)
 
     def check(self, session: str) -> str:
         """Return the id of a session that can be opened here now; the own one too."""

@@ -4,8 +4,9 @@ What was moved to blobs, and sealed segments (a log has some once it is longer t
 """
 
 import json
+import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from agentsh.app.catalog import LOG_NAME, Place
@@ -22,24 +23,31 @@ SAID = ("text", "arguments", "for_model", "command", "title", "path")
 """The members that hold what was said and done; names of members and types are not searched."""
 
 
-def search(places: Iterable[Place], text: str, *, limit_s: float = LIMIT_S) -> dict[str, str]:
-    """Return the sessions that hold `text`, whatever its case, each with the words around its newest place."""
+def search(places: Iterable[Place], text: str, stop: threading.Event, *, limit_s: float = LIMIT_S) -> dict[str, str]:
+    """Return the sessions that hold `text`, whatever its case, each with the words around its newest place.
+
+    stop: once it is set nothing more is looked into.
+    """
     wanted = " ".join(text.split()).casefold()
     if len(wanted) < LEAST_CHARS:
         return {}
     needle = json.dumps(wanted, ensure_ascii=False)[1:-1]
     found: dict[str, str] = {}
     end_s = time.monotonic() + limit_s
+
+    def over() -> bool:
+        return stop.is_set() or time.monotonic() >= end_s
+
     for place in places:
-        if time.monotonic() > end_s or len(found) >= MOST:
+        if over() or len(found) >= MOST:
             break
-        where = next(_in_log(place, needle, wanted, end_s), None)
+        where = next(_in_log(place, needle, wanted, over), None)
         if where is not None:
             found[place.id] = where
     return found
 
 
-def _in_log(place: Place, needle: str, wanted: str, end_s: float) -> Iterator[str]:
+def _in_log(place: Place, needle: str, wanted: str, over: Callable[[], bool]) -> Iterator[str]:
     """Yield the words around each place, the newest first."""
     try:
         with open(place.home.sessions / place.id / LOG_NAME, "rb") as file:
@@ -53,7 +61,7 @@ def _in_log(place: Place, needle: str, wanted: str, end_s: float) -> Iterator[st
     if not same:
         data = low
     at = low.rfind(raw)
-    while at >= 0 and time.monotonic() < end_s:
+    while at >= 0 and not over():
         start, end = low.rfind(b"\n", 0, at) + 1, low.find(b"\n", at)
         around = _around(data[start : end if end >= 0 else len(data)], wanted)
         if around is not None:

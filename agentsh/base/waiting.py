@@ -28,3 +28,19 @@ async def to_the_end(work: "asyncio.Task[T]", *, pass_on: bool = False) -> T:
             work.exception()  # looked at, so that asyncio does not report it as lost
         raise asyncio.CancelledError
     return work.result()
+
+
+async def came_to_its_end(work: "asyncio.Task[T]") -> bool:
+    """Wait for `work`, which gets the cancellation of the caller; return False where another cancelled it.
+
+    Raises:
+        asyncio.CancelledError: the caller was cancelled meanwhile.
+        Exception: whatever the work raised.
+    """
+    try:
+        await to_the_end(work, pass_on=True)
+    except asyncio.CancelledError:
+        if (task := asyncio.current_task()) is not None and task.cancelling():
+            raise
+        return False
+    return True

@@ -93,6 +93,7 @@ class Terminal:
         self._io.context = lambda columns: asyncio.to_thread(newest_rows, running.home, running.id, columns)
         self._io.fork = partial(_forked, running)
         self._io.backend = AppBackend(running, self.settings)
+        self._io.first_typed = prompt is None
         self._io.first_text = prompt if prompt is not None else self._typed_before()
         if running.session.state.model != "demo":
             from agentsh.models.openai_chat import preload

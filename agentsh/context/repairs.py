@@ -91,3 +91,11 @@ def repairs(state: SessionState, *, lost_after: int = 0) -> list[NewFact]:
             )
         )  # fmt: skip
     return found
+
+
+def unfinished(state: SessionState) -> list[NewFact]:
+    """Return what a session that goes on must append before its next turn or command: what was not closed then.
+
+    Questions aside are left alone: they are being answered.
+    """
+    return [new for new in repairs(state) if not isinstance(new.fact, SideAnswer)]

@@ -42,17 +42,19 @@ class Asides:
         Raises:
             LogError: the log cannot be written.
         """
-        asked = await self._journal.record(SideQuestion(text=question), durable=True)
+        asked = asyncio.create_task(self._journal.record(SideQuestion(text=question), durable=True))
         try:
-            answer = self._answer(await self._reply(await self._built(asked.seq)))
+            await to_the_end(asked)  # an interruption does not take back what is on its way into the log
+            answer = self._answer(await self._reply(await self._built(asked.result().seq)))
         except asyncio.CancelledError:
-            await self._record(SideAnswer(text="", error="interrupted"), asked.seq)
+            if asked.exception() is None:
+                await self._record(SideAnswer(text="", error="interrupted"), asked.result().seq)
             raise
         except LogWriteFailed:
             raise
         except AgentshError as error:
             answer = SideAnswer(text="", error=one_line(error.message, MAX_ERROR_CHARS))
-        await self._record(answer, asked.seq)
+        await self._record(answer, asked.result().seq)
         return answer
 
     async def _record(self, answer: SideAnswer, seq: int) -> None:

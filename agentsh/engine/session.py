@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from agentsh.base.errors import LogError, UsageProblem
-from agentsh.base.waiting import to_the_end
-from agentsh.context.repairs import repairs
+from agentsh.base.waiting import came_to_its_end, to_the_end
+from agentsh.context.repairs import unfinished
 from agentsh.context.state import SessionState
 from agentsh.engine.aside import Asides
 from agentsh.engine.compactor import Compactor
@@ -140,12 +140,11 @@ class Session:
             raise UsageProblem("a turn is running")
         self._idle.clear()
         try:
-            await self._journal.settled()  # what was held while the disk was full is written first
-            if self.state.turn is not None:
-                await self._journal.record_all(repairs(self.state))
-            await self._journal.nearly_full()
-            await self._look()
-            outcome = await self._parts.turn.run(text, attachments, cause)
+            with self._parts.turn.begun():
+                await self._close_open()
+                await self._journal.nearly_full()
+                await self._look()
+                outcome = await self._parts.turn.run(text, attachments, cause)
             await self.announce("turn_finished", {"reason": outcome.reason, "steps": outcome.steps})
             return outcome
         finally:
@@ -154,6 +153,12 @@ class Session:
             if self._parts.upkeep is not None:
                 await self._parts.upkeep.turn_ended()
             await self._parts.log.turn_ended()
+
+    async def _close_open(self) -> None:
+        """Write what was held while the disk was full; close what could not be closed then."""
+        await self._journal.settled()
+        if self.state.turn is not None or self.state.command is not None:
+            await self._journal.record_from(unfinished)
 
     async def announce(self, moment: SessionMoment, facts: Mapping[str, Any]) -> None:
         """Tell the hooks what happened; what they have to say is noted in the log."""
@@ -172,9 +177,10 @@ class Session:
         except asyncio.CancelledError:
             self._parts.turn.interrupt()  # the message is recorded all the same, and that it was interrupted
 
-    async def queue(self, text: str, *, steer: bool) -> int:
-        """Keep a text that was typed while a turn runs; return its seq. steer: it joins at the next step."""
-        return (await self._journal.record(TextQueued(text=text, steer=steer), durable=True)).seq
+    async def queue(self, text: str, *, steer: bool, command: bool = False) -> int:
+        """Keep a text that was typed while a turn runs; return its seq. steer, command: see `TextQueued`."""
+        fact = TextQueued(text=text, steer=steer, command=True) if command else TextQueued(text=text, steer=steer)
+        return (await self._journal.record(fact, durable=True)).seq
 
     async def withdraw(self, queued_seq: int) -> bool:
         """Take a queued text back; return False where it has joined a turn already."""
@@ -193,24 +199,22 @@ class Session:
         """
         if self.busy:
             raise UsageProblem("the context can be compacted when the turn has ended")
+        before = self.state.compaction
+
+        async def work() -> None:
+            nonlocal before
+            await self._close_open()
+            before = self.state.compaction
+            await self._parts.compactor.compact(instructions)
+
         self._idle.clear()
         try:
-            await self._journal.settled()
-            if self.state.turn is not None:
-                await self._journal.record_all(repairs(self.state))
-            before = self.state.compaction
-            self._work = asyncio.create_task(self._parts.compactor.compact(instructions))
-            try:
-                await to_the_end(self._work, pass_on=True)
-            except asyncio.CancelledError:
-                if (task := asyncio.current_task()) is not None and task.cancelling():
-                    raise
+            whole = await self._stoppable(work())
             await self._journal.settled()  # an interruption does not take back what is on its way into the log
             if self.state.compaction is not before:
                 return "done"
-            return "interrupted" if self._work.cancelled() else "unneeded"
+            return "unneeded" if whole else "interrupted"
         finally:
-            self._work = None
             self._idle.set()
 
     async def undo_compaction(self) -> bool:
@@ -234,24 +238,27 @@ class Session:
         """
         if self.busy:
             raise UsageProblem("a turn is running; the command can be run when it has ended")
-        if self._parts.commands is None:
+        commands = self._parts.commands
+        if commands is None:
             raise UsageProblem("there is no workspace to run it in")
+
+        async def work() -> None:
+            await self._close_open()
+            await commands.run(command, joins=joins, cause=cause)
+
         self._idle.clear()
         try:
-            await self._journal.settled()
-            if self.state.turn is not None or self.state.command is not None:
-                await self._journal.record_all(repairs(self.state))
-            self._work = asyncio.create_task(self._parts.commands.run(command, joins=joins, cause=cause))
-            try:
-                await to_the_end(self._work, pass_on=True)
-            except asyncio.CancelledError:
-                if (task := asyncio.current_task()) is not None and task.cancelling():
-                    raise
-                return False
-            return True
+            return await self._stoppable(work())
+        finally:
+            self._idle.set()
+
+    async def _stoppable(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Do the whole of something that is no turn; return whether it came to its end, uninterrupted."""
+        self._work = asyncio.create_task(work)
+        try:
+            return await came_to_its_end(self._work)
         finally:
             self._work = None
-            self._idle.set()
 
     async def ask_aside(self, question: str) -> SideAnswer | None:
         """Ask something that stays out of the context, beside whatever runs; None where it was interrupted.
@@ -261,29 +268,21 @@ class Session:
             LogError: the log cannot be written.
         """
         if self._parts.asides is None:
-            raise UsageProblem("nothing can be asked aside here")
+            hint = "send it as a message, or ask in another session"
+            raise UsageProblem("this session has no model for questions aside", hint=hint)
         asking = asyncio.create_task(self._parts.asides.ask(question))
         self._questions.add(asking)
         asking.add_done_callback(self._questions.discard)
-        try:
-            return await to_the_end(asking, pass_on=True)
-        except asyncio.CancelledError:
-            if (task := asyncio.current_task()) is not None and task.cancelling():
-                raise
-            return None
+        return asking.result() if await came_to_its_end(asking) else None
 
     def interrupt(self) -> bool:
         """Stop the running turn, command or compaction, or else the questions aside; return whether one of the first.
 
-        They return once all is recorded.
+        They return once all is recorded. Anything else that runs, a rewind for one, comes to its end.
         """
         if not self.busy:
             self.interrupt_asides()
-        if self._work is not None:
-            self._work.cancel()
-        elif self.busy:
-            self._parts.turn.interrupt()
-        return self.busy
+        return self._parts.turn.interrupt() if self._work is None else self._work.cancel()
 
     def interrupt_asides(self) -> None:
         """Stop the questions aside."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from agentsh.base.clock import Clock
@@ -58,13 +59,24 @@ class Turn:
         self._clock = clock
         self._quiet = quiet or asyncio.Lock()
         self._work: asyncio.Task[TurnEnd] | None = None
-        self._stop = False
+        self._begun = self._stop = False
 
-    def interrupt(self) -> None:
-        """End the turn that runs or is about to; `run` returns once that is recorded."""
-        self._stop = True
-        if self._work is not None:
-            self._work.cancel()
+    @contextlib.contextmanager
+    def begun(self) -> Iterator[None]:
+        """Let interruptions count for the turn that is to run within; one that comes at another time is no turn's."""
+        self._begun, self._stop = True, False
+        try:
+            yield
+        finally:
+            self._begun = False
+
+    def interrupt(self) -> bool:
+        """End the turn that has begun, if one has, and return whether; `run` returns once that is recorded."""
+        if self._begun:
+            self._stop = True
+            if self._work is not None:
+                self._work.cancel()
+        return self._begun
 
     async def run(self, text: str, attachments: tuple[Attachment, ...] = (), cause: int | None = None) -> TurnOutcome:
         """Work on one user message until the model is done, a limit is met, or it is interrupted.
@@ -94,10 +106,8 @@ class Turn:
             reason, error = "error", failed
         finally:
             self._work = None
-        try:  # nothing may cut this short: the lease is given back after it
-            return await self._closed(reason, error, began_s)
-        finally:
-            self._stop = False  # also for an interruption that came when the work was over: it is not the next turn's
+        # Nothing may cut this short: the lease is given back after it.
+        return await self._closed(reason, error, began_s)
 
     async def _closed(self, reason: TurnEnd, error: Exception | None, began_s: float) -> TurnOutcome:
         finish = asyncio.create_task(self._finish(reason, error, began_s))

@@ -12,6 +12,7 @@ from agentsh.base.errors import LogWriteFailed, ToolFailed, UsageProblem
 from agentsh.base.text import clean, middle_cut, tail_bytes
 from agentsh.base.waiting import to_the_end
 from agentsh.context.repairs import MAX_MODEL_BYTES
+from agentsh.context.state import SessionState
 from agentsh.engine.journal import Journal
 from agentsh.engine.saver import Saver
 from agentsh.engine.secret_stream import SecretStream
@@ -26,6 +27,7 @@ LIMIT_S = 24 * 3600.0
 """The user is there and can interrupt; this only ends what was forgotten."""
 MAX_SEEN_BYTES = 4_000
 """How much of the newest output each partial_output keeps."""
+NOT_RUN = "It did not run: it had no effects."
 WHOLE_NOTE = "the whole is in the log"
 
 
@@ -46,7 +48,7 @@ class UserCommands:
         """
         line = self._restored(command)
         intent = UserCommand(command=command, joins=joins, sandbox=self._workspace.sandbox)
-        start = await self._journal.record(intent, cause=cause, durable=True)
+        start = await self._begin(intent, cause)
         began_s, seen = self._clock.monotonic_s(), _Seen(self._journal.secrets)
         saver = Saver(self._journal, self._clock, lambda text: self._partial(start, text))
 
@@ -73,6 +75,26 @@ class UserCommands:
         await to_the_end(asyncio.create_task(self._journal.record(fact, cause=start.seq, happened=True)))
         return fact
 
+    async def _begin(self, intent: UserCommand, cause: int | None) -> Event:
+        """Record that it begins; where that is interrupted, or cannot be synced, also that it did not run."""
+        try:
+            return await self._journal.record(intent, cause=cause, durable=True)
+        except (asyncio.CancelledError, LogWriteFailed) as error:
+            interrupted = isinstance(error, asyncio.CancelledError)
+            await to_the_end(asyncio.create_task(self._not_run("interrupted" if interrupted else "error")))
+            raise
+
+    async def _not_run(self, status: CommandStatus) -> None:
+        def close(state: SessionState) -> list[NewFact]:
+            if state.command is None:  # not even the intent is in the log
+                return []
+            return [
+                NewFact(UserCommandEnded(status=status, exit=None, text=NOT_RUN, duration_ms=0), state.command.seq)
+            ]
+
+        with contextlib.suppress(LogWriteFailed):  # it is held, and written first when that can be done
+            await self._journal.record_from(close, happened=True)  # behind the intent, which may be on its way
+
     def _of(self, result: ProcessResult, began_s: float) -> UserCommandEnded:
         text = as_seen(result.output)
         if result.stopped:
@@ -95,7 +117,9 @@ class UserCommands:
         try:
             return str(self._journal.secrets.restore({"command": command})["command"])
         except UnknownSecret as unknown:
-            raise UsageProblem(f"{unknown} stands for a secret whose value is not known any more") from None
+            text = f"{unknown} stands for a secret whose value is not known any more, so nothing was run"
+            hint = "reading where it is kept makes it known again; or type what it stands for"
+            raise UsageProblem(text, hint=hint) from None
 
     def _partial(self, start: Event, text: str) -> NewFact:
         return NewFact(PartialOutput(call="", text=tail_bytes(text, MAX_SEEN_BYTES)), start.seq)

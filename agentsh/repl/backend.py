@@ -3,6 +3,7 @@
 Every method blocks: commands call them on a thread.
 """
 
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
@@ -66,8 +67,8 @@ class Backend(Protocol):
         """Return a few lines about a session: what was asked first, what was said last."""
         ...
 
-    def search(self, text: str) -> Mapping[str, str]:
-        """Return the sessions whose log holds `text`, each with the words around it. Bounded in time."""
+    def search(self, text: str, stop: threading.Event) -> Mapping[str, str]:
+        """Return the sessions whose log holds `text`, with the words around it. Bounded in time; `stop` ends it."""
         ...
 
     def check(self, session: str) -> str:

@@ -86,7 +86,8 @@ class SlashContext:
             UsageProblem: nothing, where the loop runs by itself.
         """
         if self.io.backend is None:
-            raise UsageProblem("this is not to be had here")
+            hint = f"`agentsh resume {self.session.state.id}` has it"
+            raise UsageProblem("this needs the application around the loop, which is not there", hint=hint)
         return self.io.backend
 
     async def at_rest(self, what: str) -> None:
@@ -140,12 +141,20 @@ class OwnCommand(NamedTuple):
 
 
 def own_command(text: str) -> OwnCommand | None:
-    """Return what `!command` or `!!command` asks for; a text with a space before the mark is a message."""
+    """Return what `!command` or `!!command` asks for; a text with a space before the mark is a message.
+
+    Only for what somebody has typed: a text from elsewhere is no command, whatever it begins with.
+    """
     if not text.startswith("!"):
         return None
     joins = not text.startswith("!!")
     command = text[1 if joins else 2 :].strip()
     return OwnCommand(command, joins) if command else None
+
+
+def as_message(text: str) -> str:
+    """Return a message as it can be typed, so that it is no command."""
+    return text if own_command(text) is None else " " + text
 
 
 def filled_in(text: str, argument: str) -> str:

@@ -5,15 +5,15 @@ import contextlib
 import signal
 import time
 from collections.abc import Coroutine, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from agentsh.base.errors import AgentshError, LogError
+from agentsh.base.errors import AgentshError, LogError, UsageProblem
 from agentsh.base.text import one_line
 from agentsh.engine.session import Session
-from agentsh.events.turn import TurnEnd
+from agentsh.events.turn import TextQueued, TurnEnd
 from agentsh.repl import commands
 from agentsh.repl.attach import attachments
-from agentsh.repl.commands import SlashContext
+from agentsh.repl.commands import OwnCommand, SlashContext
 from agentsh.repl.prompt import TWICE_S, Actions, Prompt
 from agentsh.repl.status import queue_rows, status_line
 from agentsh.repl.terminal import ReplIO, restore
@@ -35,6 +35,19 @@ async def run_repl(session: Session, io: ReplIO) -> int:
         restore(io)
         await session.close()
     return repl.code
+
+
+class Said(NamedTuple):
+    """What is worked on next. own: the command of the user's that was typed. cause: the text_queued event."""
+
+    text: str
+    own: OwnCommand | None = None
+    cause: int | None = None
+
+    @property
+    def typed(self) -> str:
+        """As it can be typed again, to mean the same."""
+        return self.text if self.own is not None else commands.as_message(self.text)
 
 
 class Repl:
@@ -97,9 +110,9 @@ class Repl:
         for n, remark in enumerate(self._io.remarks):
             self._prompt.say("alarm" if self._io.trouble and n == 0 else "notice", [remark])
         if text is not None:
-            self._enter(text)
+            self._enter(text, typed=self._io.first_typed)
 
-    def _enter(self, text: str) -> None:
+    def _enter(self, text: str, *, typed: bool = True) -> None:
         if text:
             command = commands.find(text)
             if command is not None and commands.works(command[0]) and self._work is None:
@@ -107,19 +120,20 @@ class Repl:
             elif command is not None:
                 self._spawn(self._slash(*command))
             else:
-                self._send(text)
+                self._send(Said(text, commands.own_command(text) if typed else None))
         elif self._work is None and self._session.state.queue:  # what waits since before is sent by Enter
             self._begin(None)
 
-    def _send(self, text: str) -> None:
+    def _send(self, said: Said) -> None:
         """Begin a turn with a message, or let it wait for the end of the one that runs."""
         if self._work is None:
-            self._begin(text)
+            self._begin(said)
         else:
-            self._spawn(self._wait(text, steer=False))
+            self._spawn(self._wait(said, steer=False))
 
     def _steer(self, text: str) -> None:
-        self._spawn(self._wait(text, steer=commands.own_command(text) is None))
+        own = commands.own_command(text)
+        self._spawn(self._wait(Said(text, own), steer=own is None))
 
     def _interrupt(self) -> None:
         self._interrupted_s = time.monotonic()
@@ -132,23 +146,18 @@ class Repl:
         self._spawn(self._take_back(waiting[-1:]))
         return True
 
-    def _begin(self, text: str | None, command: Coroutine[Any, Any, bool] | None = None) -> None:
-        self._work = asyncio.create_task(self._turns(text, command))
+    def _begin(self, said: Said | None, command: Coroutine[Any, Any, bool] | None = None) -> None:
+        self._work = asyncio.create_task(self._turns(said, command))
 
-    async def _turns(self, text: str | None, command: Coroutine[Any, Any, bool] | None = None) -> None:
+    async def _turns(self, said: Said | None, command: Coroutine[Any, Any, bool] | None = None) -> None:
         """Run a command or work on a message, then on what was queued meanwhile, until nothing waits."""
         try:
             if command is not None and not await command:
                 await self._take_back([*self._session.state.queue])
                 return
-            cause: int | None = None
-            while True:
-                if text is None:
-                    text, cause = self._next()
-                if text is None:
-                    return
+            while (said := said or self._next()) is not None:
                 began_s = time.monotonic()
-                ended = await self._turn(text, cause)
+                ended = await self._turn(said)
                 self._name()
                 self._prompt.attention.call("done", after_s=time.monotonic() - began_s)
                 if ended in (None, "error"):
@@ -156,19 +165,21 @@ class Repl:
                 if ended == "interrupted":
                     await self._take_back([*self._session.state.queue])
                     return
-                text = None
+                said = None
         finally:
             self._work = None
             self._prompt.refresh()
 
-    def _next(self) -> tuple[str | None, int | None]:
-        for seq, fact in self._session.state.queue.items():
-            return self._io.text(fact.text), seq
-        return None, None
+    def _next(self) -> Said | None:
+        return next((self._queued(*waiting) for waiting in self._session.state.queue.items()), None)
 
-    async def _turn(self, text: str, cause: int | None) -> TurnEnd | None:
+    def _queued(self, seq: int, fact: TextQueued) -> Said:
+        text = self._io.text(fact.text)
+        return Said(text, commands.own_command(text) if fact.command else None, seq)
+
+    async def _turn(self, said: Said) -> TurnEnd | None:
         """Work on a message, or run a command of the user's; return how it ended, None where it could not begin."""
-        own = commands.own_command(text)
+        text, own, cause = said
         try:
             if own is not None:
                 whole = await self._session.run_command(own.command, joins=own.joins, cause=cause)
@@ -179,15 +190,17 @@ class Repl:
             return outcome.reason
         except AgentshError as error:
             if cause is None:  # what was queued is still there
-                self._prompt.give_back(text)
+                self._prompt.give_back(said.typed)
+            elif isinstance(error, UsageProblem):  # it would fail again, in front of all that waits behind it
+                await self._take_back([cause])
             self._fail(error)
             return None
 
-    async def _wait(self, text: str, *, steer: bool) -> None:
+    async def _wait(self, said: Said, *, steer: bool) -> None:
         try:
-            await self._session.queue(text, steer=steer)
+            await self._session.queue(said.text, steer=steer, command=said.own is not None)
         except AgentshError as error:
-            self._prompt.give_back(text)
+            self._prompt.give_back(said.typed)
             self._fail(error)
         if self._work is None and self._session.state.queue:  # the turn ended in the meantime
             self._begin(None)
@@ -200,11 +213,11 @@ class Repl:
             for seq in queued:
                 fact = self._session.state.queue.get(seq)
                 if fact is not None and await self._session.withdraw(seq):
-                    texts.append(self._io.text(fact.text))
+                    texts.append(self._queued(seq, fact).typed)
         except AgentshError as error:
             self._fail(error)
-        if texts:
-            self._prompt.give_back("\n\n".join(texts))
+        if texts:  # one command alone is one again; what is behind it would be run with it
+            self._prompt.give_back(texts[0] if len(texts) == 1 else commands.as_message("\n\n".join(texts)))
 
     async def _slash(self, name: str, argument: str) -> bool:
         """Return whether it came to its end: it did not fail, and was not interrupted."""
@@ -219,7 +232,7 @@ class Repl:
         if outcome.draft:
             self._prompt.give_back(outcome.draft)
         if outcome.send:
-            self._send(outcome.send)
+            self._send(Said(outcome.send))
         if outcome.onward is not None:
             self._io.onward = outcome.onward
         if outcome.leave or outcome.onward is not None:

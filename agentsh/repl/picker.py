@@ -1,7 +1,7 @@
 """One choice among many, below the scrollback: type to filter, arrows, Enter, Esc. Never takes the whole screen."""
 
 import asyncio
-import contextlib
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -32,19 +32,22 @@ class Item:
     words: str = ""
 
 
+Search = Callable[[str, threading.Event], Mapping[str, str]]
+
+
 @dataclass(frozen=True, slots=True)
 class Menu:
     """What there is to choose from. at: the key to begin with.
 
-    preview: lines about an item, by its key. search: further keys for a text, each with where it was found. Both may
-    block, and run on a thread.
+    preview: lines about an item, by its key. search: further keys for a text, each with where it was found; it is to
+    end soon once the event is set: nobody waits for it any more. Both may block, and run on a thread.
     """
 
     title: str
     items: Sequence[Item]
     at: str = ""
     preview: Callable[[str], Sequence[str]] | None = None
-    search: Callable[[str], Mapping[str, str]] | None = None
+    search: Search | None = None
 
 
 class Picker:
@@ -60,6 +63,7 @@ class Picker:
         self._typed = ""
         self._page = 1
         self._found: Mapping[str, str] = {}
+        self._failed = ""
         self._previews: dict[str, Sequence[str]] = {}
         self._searching: asyncio.Task[None] | None = None
         self._previewing: asyncio.Task[None] | None = None
@@ -69,7 +73,7 @@ class Picker:
         typed = typed.strip()
         if typed == self._typed:
             return
-        self._typed, self._found = typed, {}
+        self._typed, self._found, self._failed = typed, {}, ""
         self._narrow()
         if self._searching is not None:
             self._searching.cancel()
@@ -100,7 +104,7 @@ class Picker:
         most = PREVIEW_ROWS if most and room >= ROOM_FOR_ALL else most
         preview = self._preview(most) if most else []
         kept = most and 1 + most
-        page = self._page = max(room - 1 - kept, 1)
+        page = self._page = max(room - 1 - kept - bool(self._failed), 1)
         first = max(min(self._at - page // 2, len(self.shown) - page), 0)
         some = self.shown[first : first + page]
         total, here = len(self._menu.items), len(self.shown)
@@ -109,7 +113,9 @@ class Picker:
         head = cut(f"{self._menu.title} · {count}{waits}", columns - 1)
         rows: list[StyleAndTextTuples] = [[("class:name", head)]]
         rows += self._items(some, columns, self._at - first)
-        if not some:
+        if self._failed:
+            rows.append([("class:alarm", cut(f"  search failed: {self._failed}", columns - 1))])
+        elif not some:
             rows.append([("class:dim", "  nothing fits")])
         if preview:
             rows.append([])
@@ -154,11 +160,16 @@ class Picker:
         self.shown = [self._menu.items[n] for n in fits] + more
         self._at = 0
 
-    async def _search(self, typed: str, search: Callable[[str], Mapping[str, str]]) -> None:
+    async def _search(self, typed: str, search: Search) -> None:
         await asyncio.sleep(QUIET_S)
         found: Mapping[str, str] = {}
-        with contextlib.suppress(Exception):  # what was found by name stays: a search is a comfort
-            found = await asyncio.to_thread(search, typed)
+        stop = threading.Event()
+        try:
+            found = await asyncio.to_thread(search, typed, stop)
+        except Exception as error:  # noqa: BLE001 - what was found by name stays: a search is a comfort
+            self._failed = said(error)
+        finally:
+            stop.set()  # the thread of one that is cancelled goes on until it looks
         marked = self.shown[self._at].key if self.shown else ""
         self._found, self._searching = found, None
         self._narrow()
@@ -176,14 +187,21 @@ class Picker:
 
     async def _look(self, key: str, look: Callable[[str], Sequence[str]]) -> None:
         lines: Sequence[str] = ()
-        with contextlib.suppress(Exception):  # without it everything still works
+        try:
             lines = await asyncio.to_thread(look, key)
+        except Exception as error:  # noqa: BLE001 - without it everything still works
+            lines = [f"no preview: {said(error)}"]
         self._previews[key], self._previewing = lines, None
         self._changed()
 
     def _end(self, key: str | None) -> None:
         if not self.chosen.done():
             self.chosen.set_result(key)
+
+
+def said(error: Exception) -> str:
+    """Return an error on one line; of one that says nothing its name."""
+    return one_line(str(error), 200) or type(error).__name__
 
 
 def numbered(menu: Menu, columns: int, most: int = 15) -> list[str]:

@@ -54,7 +54,8 @@ class ReplIO:
     """What the composition root hands in.
 
     history_file: None for no history. models: known names, for `/model`. sandbox: as the status line names it.
-    first_text: submitted at once, as if it had been typed. along: images that go with the first message.
+    first_text: submitted at once. first_typed: whether it was typed, so that it may be a `!command`. along: images
+    that go with the first message.
     input, output: None for the terminal of the process.
     stage: what screen and prompt share. ask: set by the loop while it runs. typed: what was typed before there was a
     prompt. text: the whole of a text of the log, wherever it is kept. workspace: where the session works.
@@ -71,6 +72,7 @@ class ReplIO:
     models: Sequence[str] = ()
     sandbox: str = "none"
     first_text: str | None = None
+    first_typed: bool = False
     along: tuple[Attachment, ...] = ()
     colour: bool = True
     input: Input | None = None

@@ -77,6 +77,7 @@ def _facts() -> st.SearchStrategy[Any]:
         st.builds(PartialMessage, text=texts),
         st.builds(PartialOutput, call=ids, text=texts),
         st.builds(TextQueued, text=texts, steer=st.booleans()),
+        st.builds(TextQueued, text=texts, steer=st.just(False), command=st.booleans()),
         st.builds(
             ContextBuilt,
             request_sha256=st.just("0"),

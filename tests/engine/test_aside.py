@@ -3,19 +3,38 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
 
 from agentsh.context.repairs import NO_ANSWER
 from agentsh.events.signals import TextDelta
 from agentsh.events.turn import ContextBuilt, UserMessage
-from agentsh.events.user import SideAnswer, SideQuestion
+from agentsh.events.user import SideAnswer, SideQuestion, UserCommand
 from agentsh.models.scripted import Say
 from agentsh.ports.model import Streamed
 from agentsh.testing import MemoryStore, ScriptedModel
+from agentsh.workspace.local import LocalWorkspace
 from tests.engine import rig
+from tests.engine.test_user_command import until
 
 
 def texts(r: rig.Rig, n: int = -1) -> list[str]:
     return [m["text"] for m in json.loads(r.model.requests[n])["messages"]]
+
+
+class Slow(ScriptedModel):
+    """Answers when it is told to. asked: set once it was."""
+
+    def __init__(self, answer: str) -> None:
+        super().__init__([Say((answer,))])
+        self.asked, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def stream(self, body: bytes) -> AsyncGenerator[Streamed, None]:
+        self.asked.set()
+        await self.go_on.wait()
+        async for item in super().stream(body):
+            yield item
 
 
 class Hanging(ScriptedModel):
@@ -77,6 +96,19 @@ async def test_it_is_interrupted_and_that_is_recorded() -> None:
     await r.session.close()
 
 
+@pytest.mark.parametrize("ticks", range(1, 12))
+async def test_an_interruption_at_any_moment_leaves_no_question_open(ticks: int) -> None:
+    r = await rig.new([], model=Hanging())
+    asking = asyncio.create_task(r.session.ask_aside("are you there?"))
+    for _ in range(ticks):
+        await asyncio.sleep(0)
+    r.session.interrupt_asides()
+    assert await asyncio.wait_for(asking, 8) is None
+    await r.session.close()
+    assert len(r.facts(SideAnswer)) == len(r.facts(SideQuestion))
+    assert not r.session.state.asides
+
+
 async def test_it_is_asked_beside_a_turn_that_goes_on() -> None:
     r = await rig.new([Say(("slowly",)), Say(("aside",))])
     turn = asyncio.create_task(r.session.submit("work"))
@@ -85,6 +117,33 @@ async def test_it_is_asked_beside_a_turn_that_goes_on() -> None:
     assert answer is not None
     assert {a.text for a in r.facts(SideAnswer)} <= {"slowly", "aside"}
     assert [m.text for m in r.facts(UserMessage)] == ["work"]
+    await r.session.close()
+
+
+@pytest.mark.parametrize("what", ["command", "compact", "submit"])
+async def test_what_is_closed_late_in_a_session_that_goes_on_is_not_a_question_aside(
+    what: str, tmp_path: Path
+) -> None:
+    model = Slow("here I am")
+    r = await rig.new([], model=model, place=LocalWorkspace(tmp_path, session=rig.ID))
+    asking = asyncio.create_task(r.session.ask_aside("are you there?"))
+    await asyncio.wait_for(model.asked.wait(), 8)
+    await r.journal.record(UserCommand(command="true", joins=False, sandbox="none"))  # its end never came
+    if what == "command":
+        await r.session.run_command("true", joins=False)
+    elif what == "compact":
+        await r.session.compact()
+    else:
+        turn = asyncio.create_task(r.session.submit("go on"))
+        await until(lambda: r.session.state.turn is not None)
+        r.session.interrupt()
+        assert (await turn).reason == "interrupted"
+    assert r.session.state.command is None
+    assert r.facts(SideAnswer) == []
+    model.go_on.set()
+    answer = await asyncio.wait_for(asking, 8)
+    assert answer is not None
+    assert [f.text for f in r.facts(SideAnswer)] == ["here I am"]
     await r.session.close()
 
 

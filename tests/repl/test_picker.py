@@ -1,6 +1,7 @@
 """Menus and long notices: what is shown at each width, what the keys do; nothing in them steers a terminal."""
 
 import asyncio
+import threading
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -72,7 +73,7 @@ async def test_what_takes_longer_to_find_is_added_when_it_is_there() -> None:
     asked: list[str] = []
     drawn = asyncio.Event()
 
-    def search(text: str) -> Mapping[str, str]:
+    def search(text: str, stop: threading.Event) -> Mapping[str, str]:
         asked.append(text)
         return {"c": "…the \x1b]0;x\x07zebra is striped"} if text == "zebra" else {}
 
@@ -85,6 +86,56 @@ async def test_what_takes_longer_to_find_is_added_when_it_is_there() -> None:
     assert [item.key for item in p.shown] == ["c"]
     assert asked == ["zebra"], "not for every letter"
     assert "…the zebra is striped" in plain(p.rows(80, 12))[1]
+    p.close()
+
+
+async def test_a_search_or_a_preview_that_fails_says_so() -> None:
+    drawn = asyncio.Event()
+
+    def search(text: str, stop: threading.Event) -> Mapping[str, str]:
+        if text == "cart":
+            return {}
+        raise OSError("the disk\x1b[2J is gone")
+
+    def preview(key: str) -> Sequence[str]:
+        raise KeyError
+
+    p = Picker(Menu("Sessions", ITEMS, search=search, preview=preview), drawn.set)
+    p.rows(80, 12)
+    await asyncio.wait_for(drawn.wait(), 8)
+    assert "  no preview: KeyError" in plain(p.rows(80, 12))
+    drawn.clear()
+    p.filter("zzz")
+    await asyncio.wait_for(drawn.wait(), 8 + QUIET_S)
+    shown = plain(p.rows(80, 12))
+    assert "  search failed: the disk is gone" in shown
+    assert not any("nothing fits" in row for row in shown)
+    assert all(get_cwidth(row) < 20 for row in plain(p.rows(20, 12)))
+    assert len(p.rows(80, 4)) <= 4
+    p.filter("cart")
+    assert not any("failed" in row for row in plain(p.rows(80, 12)))
+    p.close()
+
+
+@pytest.mark.parametrize("how", ["typed on", "closed"])
+async def test_a_search_that_nobody_waits_for_ends(how: str) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def search(text: str, stop: threading.Event) -> Mapping[str, str]:
+        if text == "zebra":
+            begun.set()
+            if stop.wait(30):
+                ended.set()
+        return {}
+
+    p = Picker(Menu("Sessions", ITEMS, search=search), lambda: None)
+    p.filter("zebra")
+    assert await asyncio.to_thread(begun.wait, 8 + QUIET_S)
+    if how == "closed":
+        p.close()
+    else:
+        p.filter("zebras")
+    assert await asyncio.to_thread(ended.wait, 8)
     p.close()
 
 

@@ -3,7 +3,7 @@
 from agentsh.base.errors import UsageProblem
 from agentsh.base.text import one_line, plural
 from agentsh.engine.rewinding import Moment, Outcome, What
-from agentsh.repl.commands import SlashContext, SlashOutcome
+from agentsh.repl.commands import SlashContext, SlashOutcome, as_message
 from agentsh.repl.picker import Item, Menu
 
 MAX_ROWS = 15
@@ -34,7 +34,7 @@ async def run(context: SlashContext, argument: str) -> SlashOutcome:
     if moment is None or what is None:
         raise UsageProblem(f"/rewind {one_line(argument, 60)}: name a turn, then `files` or `talk` where not both")
     outcome = await context.session.rewind(moment.to_seq, what)
-    draft = context.io.text(moment.prompt) if what != "files" else ""
+    draft = as_message(context.io.text(moment.prompt)) if what != "files" else ""
     return SlashOutcome(told(outcome), draft=draft)
 
 
