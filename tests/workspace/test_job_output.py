@@ -121,3 +121,9 @@ def test_half_a_character_at_the_end(output: JobOutput) -> None:
     output.add("ü".encode()[:1])
     output.close()
     assert output.read(0, MUCH) == "\N{REPLACEMENT CHARACTER}"
+
+
+def test_a_very_long_word_does_not_hold_up_everything(output: JobOutput) -> None:
+    """It took the square of its length: minutes for half a megabyte, on the event loop."""
+    output.add(b"-" * 500_000 + b"\nend\n")
+    assert output.end >= 500_000
