@@ -7,11 +7,13 @@ from typing import TextIO
 
 from rich.text import Text
 
+from agentsh.base.palette import Palette
 from agentsh.base.text import one_line
 from agentsh.events.event import Event, Opaque
 from agentsh.events.signals import (
     DiskNearlyFull,
     ReasoningDelta,
+    ReasoningEnded,
     Retrying,
     SavingStopped,
     Signal,
@@ -19,7 +21,7 @@ from agentsh.events.signals import (
     ToolProgress,
 )
 from agentsh.events.tool import ApprovalAsked, CodeEdit, ToolCall, ToolResult, ToolStarted
-from agentsh.events.turn import AgentMessage, ContextBuilt, TurnFinished, UserMessage
+from agentsh.events.turn import AgentMessage, ContextBuilt, Thought, TurnFinished, UserMessage
 from agentsh.events.user import SideAnswer, SideQuestion, UserCommand, UserCommandEnded
 from agentsh.ports.texts import Texts
 from agentsh.render import theme
@@ -54,7 +56,7 @@ class ScreenRenderer:
 
     width: columns, or None for those of the terminal, taken anew for each block. live: whether previews are drawn;
     without it nothing but finished lines is written. region: where they are drawn, if not by this renderer itself.
-    now_s: the clock of spinner and redraws.
+    palette: the colours; None for those of the terminal. now_s: the clock of spinner and redraws.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class ScreenRenderer:
         live: bool,
         texts: Texts,
         region: Region | None = None,
+        palette: Palette | None = None,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._out = out
@@ -73,7 +76,7 @@ class ScreenRenderer:
         self._live = live
         self._texts = texts
         self._now_s = now_s
-        self._painter = Painter(colour=colour)
+        self._painter = Painter(colour=colour, palette=palette)
         self._region = region or LiveRegion()
         self._calls = Calls(self._painter, texts)
         self._asides = Asides(texts)
@@ -126,6 +129,12 @@ class ScreenRenderer:
         self._draw(force=True)
         self._flush()
 
+    def use(self, *, colour: bool, palette: Palette | None) -> None:
+        """Show what comes from now on in other colours; what stands in the scrollback stays as it is."""
+        self._painter.use(colour=colour, palette=palette)
+        self._draw(force=True)
+        self._flush()
+
     def remark(self, text: str) -> None:
         """Write a line that is no fact: what is not shown here."""
         self._put("note", self._page().line(text))
@@ -145,6 +154,8 @@ class ScreenRenderer:
             case ReasoningDelta(text):
                 self._retry = ""
                 self._reply.think(text)
+            case ReasoningEnded(ms, words):
+                self._reply.thought(Thought(ms=ms, words=words))
             case ToolProgress(call_seq, text):
                 call = self._calls.find(call_seq)
                 if call is not None:
@@ -158,6 +169,10 @@ class ScreenRenderer:
                 self._alarm = f"NOTHING IS BEING SAVED: {one_line(reason, 300)}"
             case DiskNearlyFull(reason):
                 self._alarm = self._alarm or f"{one_line(reason, 300)}: nothing that has effects is started"
+        if not self._live and isinstance(signal, (Retrying, SavingStopped, DiskNearlyFull)):
+            self._put(
+                "note", self._page().line(f"↻ {self._retry}" if self._retry else f"✗ {self._alarm}", theme.WARN)
+            )
         self._draw(force=printed or isinstance(signal, (Retrying, SavingStopped, DiskNearlyFull)))
         self._flush()
 

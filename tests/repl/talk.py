@@ -24,14 +24,16 @@ from agentsh.engine.user_command import UserCommands
 from agentsh.events.codec import decode
 from agentsh.events.event import Event
 from agentsh.events.session import EnvironmentChanged, SessionInit, WorkspaceOrigin
-from agentsh.events.signals import TextDelta
+from agentsh.events.signals import ReasoningDelta, TextDelta
 from agentsh.ports.model import Prompt, Reply, Streamed
 from agentsh.ports.tokens import ByteEstimate
 from agentsh.ports.tool import Tool, ToolContext, ToolOutcome, ToolSpec
 from agentsh.ports.workspace import Workspace
 from agentsh.render.screen import ScreenRenderer
 from agentsh.repl.ask import TerminalApprover
+from agentsh.repl.looks import ThemeName, looks_of
 from agentsh.repl.loop import run_repl
+from agentsh.repl.plain import PlainStage
 from agentsh.repl.stage import Stage
 from agentsh.repl.terminal import ReplIO
 from agentsh.testing import FunctionTool, MemoryStore, ScriptedModel
@@ -39,6 +41,8 @@ from agentsh.workspace.local import LocalWorkspace
 from tests.engine.rig import ID, NoWorkspace
 
 LONG = "\n\n".join(f"Marker {n:03} of a **streamed** answer, with `code` and some more words." for n in range(60))
+
+THOUGHTS = [f"thought-{n:03}" + ("\n" if n % 6 == 5 else " ") for n in range(420)]
 
 
 class EchoModel(ScriptedModel):
@@ -59,10 +63,14 @@ class EchoModel(ScriptedModel):
 
             yield Reply("", None, (Call("call_1", said, '{"path": "x"}'),), "tool_calls", None, "echo")
             return
+        for word in THOUGHTS if said == "think" else ():
+            yield ReasoningDelta(word)
+            await asyncio.sleep(0.001)
         if said == "essay":
             async for item in essay():
                 yield item
             return
+        reasoning = "".join(THOUGHTS) if said == "think" else None
         text = {"long": LONG, "\0": "The tool is done.", "count": ""}.get(said)
         if text is None:
             lines = said.count("\n") + 1
@@ -70,7 +78,7 @@ class EchoModel(ScriptedModel):
         for n in range(0, len(text), 13):
             yield TextDelta(text[n : n + 13])
             await asyncio.sleep(0.002)
-        yield Reply(text, None, (), "stop", None, "echo")
+        yield Reply(text, reasoning, (), "stop", None, "echo")
 
 
 async def essay() -> AsyncGenerator[Streamed, None]:
@@ -108,11 +116,29 @@ async def main() -> int:
     clock, bus, state, texts = SystemClock(), Bus(), SessionState(), BlobTexts(store.blobs)
     colour = "NO_COLOR" not in os.environ
     stage = Stage(sys.stdout)
-    screen = ScreenRenderer(cast(TextIO, stage), colour=colour, live=True, texts=texts, region=stage)
+    plain = PlainStage(sys.stdout) if os.environ.get("TALK_PLAIN") else None
+    colour = colour and plain is None
+    region = plain or stage
+    looks = looks_of(cast(ThemeName, os.environ.get("TALK_THEME", "auto")), os.environ, possible=colour)
+    screen = ScreenRenderer(
+        cast(TextIO, region),
+        colour=looks.colour,
+        live=plain is None,
+        texts=texts,
+        region=region,
+        palette=looks.palette,
+    )
     bus.subscribe(screen)
     history = os.environ.get("TALK_HISTORY")
     io = ReplIO(
-        screen, Path(history) if history else None, ("echo", "other"), colour=colour, stage=stage, text=texts.text
+        screen,
+        Path(history) if history else None,
+        ("echo", "other"),
+        stage=stage,
+        text=texts.text,
+        plain=plain,
+        looks=looks,
+        menus=plain is None,
     )
     if place := os.environ.get("TALK_WORKSPACE"):
         io.workspace = LocalWorkspace(Path(place), session=ID)
