@@ -66,6 +66,7 @@ class Repl:
         self._work: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[object]] = set()
         self._interrupted_s = float("-inf")
+        self._stopped_at: int | None = None
 
     def _made(self, actions: Actions) -> "Prompt | PlainPrompt":
         if self._io.plain is None:
@@ -149,6 +150,7 @@ class Repl:
 
     def _interrupt(self) -> None:
         self._interrupted_s = time.monotonic()
+        self._stopped_at = self._session.state.last_seq
         self._session.interrupt()
 
     def _recall(self) -> bool:
@@ -159,6 +161,7 @@ class Repl:
         return True
 
     def _begin(self, said: Said | None, command: Coroutine[Any, Any, bool] | None = None) -> None:
+        self._stopped_at = None
         self._work = asyncio.create_task(self._turns(said, command))
 
     async def _turns(self, said: Said | None, command: Coroutine[Any, Any, bool] | None = None) -> None:
@@ -175,9 +178,12 @@ class Repl:
                 if ended in (None, "error"):
                     return
                 if ended == "interrupted":
-                    await self._take_back([*self._session.state.queue])
-                    return
-                said = None
+                    stopped_at, self._stopped_at = self._stopped_at, None
+                    queue = [*self._session.state.queue]
+                    await self._take_back([seq for seq in queue if stopped_at is None or seq <= stopped_at])
+                    if stopped_at is None:
+                        return
+                said = None  # what was sent after the interruption is meant to begin
         finally:
             self._work = None
             self._prompt.refresh()
