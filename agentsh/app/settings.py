@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from agentsh.app.hosts import host_of
 from agentsh.app.paths import Homes, user_home
 from agentsh.app.toolset import Editing, preferred
+from agentsh.app.width import read_aloud
 from agentsh.app.wiring import BUCKETS, WIRES
 from agentsh.base.errors import UsageProblem
 from agentsh.context.marks import BYTES_PER_TOKEN, HIGH_WATER, LEAST_ITEM_BYTES, LOW_WATER
@@ -168,10 +169,14 @@ class SecretSettings(_Section):
 
 
 class UiSettings(_Section):
-    """notify: ring and send a message when somebody who has looked away is wanted. title: name the window."""
+    """notify: ring and send a message when somebody who has looked away is wanted. title: name the window.
+
+    screen_reader: talk line by line, draw nothing over; AGENTSH_SCREEN_READER=1 says the same.
+    """
 
     notify: bool = True
     title: bool = True
+    screen_reader: bool = False
 
 
 class CheckpointSettings(_Section):
@@ -280,6 +285,8 @@ def layers(homes: Homes, env: Mapping[str, str]) -> list[tuple[str, dict[str, An
     found = [(str(file), _read(file)) for file in _files(homes, env)]
     if env.get("AGENTSH_MODEL"):
         found.append(("AGENTSH_MODEL", {"model": env["AGENTSH_MODEL"]}))
+    if "AGENTSH_SCREEN_READER" in env:
+        found.append(("AGENTSH_SCREEN_READER", {"ui": {"screen_reader": read_aloud(env)}}))
     return found
 
 

@@ -1,7 +1,10 @@
 """The progress of copying files, past one second."""
 
+import os
 import time
 from typing import TextIO
+
+from agentsh.app.width import draws
 
 
 class CopyProgress:
@@ -13,7 +16,7 @@ class CopyProgress:
     def __init__(self, err: TextIO, what: str) -> None:
         self._err = err
         self._what = what
-        self._next_s = time.monotonic() + self.AFTER_S if err.isatty() else float("inf")
+        self._next_s = time.monotonic() + self.AFTER_S if draws(err, os.environ) else float("inf")
         self._drawn = False
 
     def __enter__(self) -> "CopyProgress":

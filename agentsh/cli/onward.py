@@ -35,7 +35,7 @@ class _Next(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
-async def follow(onward: Onward, left: Running, limits: Limits) -> tuple[Terminal, Running]:
+async def follow(onward: Onward, left: Running, limits: Limits, *, plain: bool) -> tuple[Terminal, Running]:
     """Open the session to go on with; where that fails, the one that was left again, and say why. left: it is closed.
 
     Raises:
@@ -44,14 +44,15 @@ async def follow(onward: Onward, left: Running, limits: Limits) -> tuple[Termina
     homes = find_homes(here(), os.environ)
     try:
         to = await _new(homes, left) if onward.session is None else _known(homes, onward.session)
-        return await _opened(to, limits, trouble=False)
+        return await _opened(to, limits, plain=plain, trouble=False)
     except AgentshError as error:
         back = _known(homes, left.id)
-        return await _opened(back._replace(remarks=(f"✗ {clean(str(error))}",)), limits, trouble=True)
+        said = (f"✗ {clean(str(error))}",)
+        return await _opened(back._replace(remarks=said), limits, plain=plain, trouble=True)
 
 
-async def _opened(to: _Next, limits: Limits, *, trouble: bool) -> tuple[Terminal, Running]:
-    terminal = Terminal(to.home, to.settings, remarks=to.remarks, trouble=trouble)
+async def _opened(to: _Next, limits: Limits, *, plain: bool, trouble: bool) -> tuple[Terminal, Running]:
+    terminal = Terminal(to.home, to.settings, remarks=to.remarks, trouble=trouble, plain=plain)
     print()  # the one that was left, and the next, stand apart
     with terminal.starting():
         running = await to.opening(terminal.stage(limits))

@@ -12,6 +12,7 @@ class RunOptions:
     """The options of a command that runs a session, as given. None: the settings decide.
 
     images: files that go along with the first message.
+    plain: talk line by line, even where that is no terminal.
     """
 
     prompt: str | None
@@ -23,11 +24,14 @@ class RunOptions:
     max_cost_usd: float | None
     budget_tokens: int | None = None
     images: tuple[Path, ...] = ()
+    plain: bool = False
 
     @property
     def alone(self) -> bool:
         """Whether one prompt is run without a terminal."""
-        return self.print_only or self.json or not (sys.stdin.isatty() and sys.stdout.isatty())
+        if self.print_only or self.json:
+            return True
+        return not self.plain and not (sys.stdin.isatty() and sys.stdout.isatty())
 
     def first_prompt(self) -> str | None:
         """Return the prompt to begin with, read from stdin where it comes from there; None to ask for it.

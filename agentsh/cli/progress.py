@@ -1,7 +1,10 @@
 """A bar on stderr for work that takes longer than a second, where stderr is a terminal."""
 
+import os
 import sys
 import time
+
+from agentsh.app.width import draws
 
 AFTER_S = 1.0
 EVERY_S = 0.1
@@ -16,7 +19,7 @@ class Bar:
         self._done = 0
         self._next_s = time.monotonic() + AFTER_S
         self._shown = False
-        self._on = sys.stderr.isatty()
+        self._on = draws(sys.stderr, os.environ)
 
     def __call__(self, size: int) -> None:
         """Add what was done."""

@@ -16,6 +16,7 @@ from agentsh.app.paths import find_homes, here
 from agentsh.app.screens import document_renderer, json_renderer, screen_renderer
 from agentsh.app.stores import blob_store, event_store
 from agentsh.app.texts import BlobTexts
+from agentsh.app.width import draws
 from agentsh.base.errors import LogTooNew, UsageProblem
 from agentsh.base.text import plural
 from agentsh.events.codec import decode
@@ -223,6 +224,6 @@ def _enter(event: Event) -> bool:
         line = sys.stdin.readline()
     finally:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
-        sys.stderr.write("\r\x1b[2K" if sys.stderr.isatty() else "\n")
+        sys.stderr.write("\r\x1b[2K" if draws(sys.stderr, os.environ) else "\n")
         sys.stderr.flush()
     return bool(line)

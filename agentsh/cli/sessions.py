@@ -23,6 +23,13 @@ _PRINT = Option("print_only", ("-p", "--print"), "flag", "No terminal: print the
 _JSON = Option("json", ("--json",), "flag", "Print each event as its line in the log; implies -p.", False)
 _STEPS = Option("max_steps", ("--max-steps", "--max-turns"), "count", "Model calls at most for one prompt.", least=1)
 _COST = Option("max_cost", ("--max-cost",), "amount", "US dollars at most for one prompt.")
+_PLAIN = Option(
+    "plain",
+    ("--plain",),
+    "flag",
+    "Line by line, nothing is drawn over: for screen readers, dumb terminals and pipes.",
+    False,
+)
 _BUDGET = Option("budget", ("--budget",), "count", "Tokens at most for a request.", least=2000)
 _IMAGE = Option("image", ("--image",), "text", "An image for the first message; may be repeated.", many=True)
 
@@ -44,6 +51,7 @@ NEW = Command(
         _COST,
         _BUDGET,
         _IMAGE,
+        _PLAIN,
     ),
 )
 RESUME = Command(
@@ -65,6 +73,7 @@ RESUME = Command(
         _STEPS,
         _COST,
         _IMAGE,
+        _PLAIN,
     ),
 )
 
@@ -100,7 +109,7 @@ def _shared(v: Mapping[str, Any]) -> "RunOptions":
 
     prompt, model, mode, images = v["prompt"], v["model"], v["mode"], tuple(map(Path, v["image"]))
     limits = v["max_steps"], v["max_cost"], v["budget"]
-    return RunOptions(prompt, model, mode, v["print_only"], v["json"], *limits, images)
+    return RunOptions(prompt, model, mode, v["print_only"], v["json"], *limits, images, v["plain"])
 
 
 def _quickly(run: Callable[[], int]) -> int:

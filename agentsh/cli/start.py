@@ -60,7 +60,7 @@ async def run(
         return code
     from agentsh.cli.terminal import Terminal
 
-    terminal = Terminal(home, settings)
+    terminal = Terminal(home, settings, plain=options.plain)
     with terminal.starting():
         running = await opening(terminal.stage(limits))
         await _recorded(running, first)
@@ -71,7 +71,7 @@ async def run(
             return code
         from agentsh.cli.onward import follow
 
-        terminal, running = await follow(terminal.onward, running, limits)
+        terminal, running = await follow(terminal.onward, running, limits, plain=options.plain)
         settings, prompt, along = terminal.settings, None, ()
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 from agentsh.app.backend import AppBackend
 from agentsh.app.build import Running, Screens
@@ -26,25 +26,45 @@ from agentsh.repl.loop import run_repl
 from agentsh.repl.stage import Stage
 from agentsh.repl.terminal import Onward, ReplIO, keep_typed, quiet
 
+if TYPE_CHECKING:
+    from agentsh.repl.plain import PlainStage
+
 
 class Terminal:
     """Puts the parts of a terminal together before there is a session, and runs it."""
 
-    def __init__(self, home: Home, settings: Settings, *, remarks: Sequence[str] = (), trouble: bool = False) -> None:
-        """Take the terminal. remarks: said when the prompt comes up, the first of them loud where `trouble`."""
+    def __init__(
+        self,
+        home: Home,
+        settings: Settings,
+        *,
+        remarks: Sequence[str] = (),
+        trouble: bool = False,
+        plain: bool = False,
+    ) -> None:
+        """Take the terminal. remarks: said when the prompt comes up, the first of them loud where `trouble`.
+
+        plain: talk line by line, whatever terminal it is.
+        """
         self.settings = settings
-        stage, texts = Stage(sys.stdout), BlobTexts(blob_store(home))
-        self.renderer = screen_renderer(cast(TextIO, stage), texts, live=True, region=stage)
+        texts = BlobTexts(blob_store(home))
+        lines = _line_mode() if plain or dumb() or settings.ui.screen_reader else None
+        stage = Stage(sys.stdout)
+        region = lines or stage
+        self.renderer = screen_renderer(
+            cast(TextIO, region), texts, live=lines is None, plain=lines is not None, region=region
+        )
         self._io = ReplIO(
             screen=self.renderer,
             stage=stage,
             text=texts.text,
             history_file=home.root / "history",
-            notify=settings.ui.notify and not dumb(),
-            title=settings.ui.title and not dumb(),
+            notify=settings.ui.notify,
+            title=settings.ui.title,
             models=tuple(dict.fromkeys([*settings.models, "demo"])),
-            colour=colours(sys.stdout),
-            menus=not dumb(),
+            colour=lines is None and colours(sys.stdout),
+            menus=lines is None,
+            plain=lines,
             remarks=remarks,
             trouble=trouble,
         )
@@ -107,6 +127,12 @@ async def _forked(running: Running, at: int | None) -> list[str]:
 
     made = await fork(running.home, running.id, at)
     return [f"{made.id} goes on from event {made.upto_seq}: agentsh resume {made.id}", *made.notes]
+
+
+def _line_mode() -> "PlainStage":
+    from agentsh.repl.plain import PlainStage
+
+    return PlainStage(sys.stdout)
 
 
 def dumb() -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agentsh.app.catalog import Place, find, places, sized
 from agentsh.app.paths import find_homes
 from agentsh.app.verifying import headline, place_line, remedy, verify
+from agentsh.app.width import draws
 from agentsh.base.errors import AgentshError, UsageProblem
 from agentsh.base.text import clean, plural
 from agentsh.stores.verify import Finding
@@ -133,7 +134,7 @@ class _Bar:
         self._done = 0
         self._next_s = 0.0
         self._shown = False
-        self._on = total > self.MUCH_BYTES and sys.stderr.isatty()
+        self._on = total > self.MUCH_BYTES and draws(sys.stderr, os.environ)
 
     def add(self, size: int) -> None:
         self._done += size

@@ -158,6 +158,10 @@ class ScreenRenderer:
                 self._alarm = f"NOTHING IS BEING SAVED: {one_line(reason, 300)}"
             case DiskNearlyFull(reason):
                 self._alarm = self._alarm or f"{one_line(reason, 300)}: nothing that has effects is started"
+        if not self._live and isinstance(signal, (Retrying, SavingStopped, DiskNearlyFull)):
+            self._put(
+                "note", self._page().line(f"↻ {self._retry}" if self._retry else f"✗ {self._alarm}", theme.WARN)
+            )
         self._draw(force=printed or isinstance(signal, (Retrying, SavingStopped, DiskNearlyFull)))
         self._flush()
 

@@ -5,7 +5,7 @@ import contextlib
 import signal
 import time
 from collections.abc import Coroutine, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentsh.base.errors import AgentshError, LogError, UsageProblem
 from agentsh.base.text import one_line
@@ -17,6 +17,9 @@ from agentsh.repl.commands import OwnCommand, SlashContext
 from agentsh.repl.prompt import TWICE_S, Actions, Prompt
 from agentsh.repl.status import queue_rows, status_line
 from agentsh.repl.terminal import ReplIO, restore
+
+if TYPE_CHECKING:
+    from agentsh.repl.plain import PlainPrompt
 
 INTERRUPTED = 130
 TICK_S = 0.1
@@ -58,10 +61,17 @@ class Repl:
         self._session = session
         self._io = io
         actions = Actions(self._enter, self._steer, self._interrupt, self._recall, lambda: self._work is not None)
-        self._prompt = Prompt(io, self._status, self._waiting, actions)
+        self._prompt = self._made(actions)
         self._work: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[object]] = set()
         self._interrupted_s = float("-inf")
+
+    def _made(self, actions: Actions) -> "Prompt | PlainPrompt":
+        if self._io.plain is None:
+            return Prompt(self._io, self._status, self._waiting, actions)
+        from agentsh.repl.plain import PlainPrompt
+
+        return PlainPrompt(self._io, self._io.plain, actions)
 
     @contextlib.contextmanager
     def signals(self) -> Iterator[None]:

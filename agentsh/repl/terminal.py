@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from prompt_toolkit.input import Input
 from prompt_toolkit.input.defaults import create_input
@@ -25,6 +25,9 @@ from agentsh.ports.workspace import Workspace
 from agentsh.repl.backend import Backend, CustomCommand
 from agentsh.repl.picker import Menu
 from agentsh.repl.stage import Stage
+
+if TYPE_CHECKING:
+    from agentsh.repl.plain import PlainStage
 
 MAX_FILES = 200_000
 """A workspace with more is completed as far as it was read."""
@@ -64,7 +67,8 @@ class ReplIO:
     says how to go there. backend: what commands reach beyond the session. pick: opens a menu; set by the loop while
     it runs, where menus can be shown. menus: whether they can. remarks: shown when the prompt comes up, the first of
     all loud where `trouble`. onward: set by the loop: the session to go on with.
-    clean: replaces secrets in what is kept of the typed.
+    clean: replaces secrets in what is kept of the typed. plain: where lines go in the line mode, which has no stage;
+    None for a prompt that draws.
     """
 
     screen: Screen
@@ -93,6 +97,7 @@ class ReplIO:
     remarks: Sequence[str] = ()
     trouble: bool = False
     onward: Onward | None = None
+    plain: "PlainStage | None" = None
 
     def custom(self) -> Mapping[str, CustomCommand]:
         """Return the commands that the user wrote. Blocks, for a few small files."""
@@ -111,6 +116,10 @@ class ReplIO:
 
     def display(self) -> Output:
         """Return the output of the prompt, opened on first use."""
+        if self.output is None and self.plain is not None:
+            from agentsh.repl.plain import PlainOutput
+
+            self.output = PlainOutput()
         if self.output is None:
             self.output = _Display.from_pty(sys.stdout, term=os.environ.get("TERM"))
         return self.output
@@ -141,6 +150,8 @@ class _Display(Vt100_Output):
 
 def restore(io: ReplIO) -> None:
     """Leave the terminal as a shell expects it: cursor shown, pastes unmarked. The terminal may be gone."""
+    if io.plain is not None:
+        return
     with contextlib.suppress(OSError, ValueError):
         output = io.display()
         output.write_raw(PASTE_OFF + CURSOR_ON)
@@ -150,7 +161,7 @@ def restore(io: ReplIO) -> None:
 @contextlib.contextmanager
 def quiet(io: ReplIO) -> Iterator[None]:
     """While a turn runs: keys are not echoed into the screen but kept for the next prompt; Ctrl-C still signals."""
-    fd = _terminal(io)
+    fd = None if io.plain is not None else _terminal(io)
     if fd is None:
         yield
         return
@@ -171,6 +182,8 @@ def quiet(io: ReplIO) -> Iterator[None]:
 
 def keep_typed(io: ReplIO) -> None:
     """Move what was typed ahead out of the way, to the next prompt: a question must not take it for its answer."""
+    if io.plain is not None:
+        return  # the terminal keeps whole lines, and shows them
     keys = get_typeahead(io.keyboard())  # read together with the Enter that ended the last prompt
     text = "".join(key.data for key in keys)
     fd = _terminal(io)

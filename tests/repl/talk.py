@@ -32,6 +32,7 @@ from agentsh.ports.workspace import Workspace
 from agentsh.render.screen import ScreenRenderer
 from agentsh.repl.ask import TerminalApprover
 from agentsh.repl.loop import run_repl
+from agentsh.repl.plain import PlainStage
 from agentsh.repl.stage import Stage
 from agentsh.repl.terminal import ReplIO
 from agentsh.testing import FunctionTool, MemoryStore, ScriptedModel
@@ -108,11 +109,21 @@ async def main() -> int:
     clock, bus, state, texts = SystemClock(), Bus(), SessionState(), BlobTexts(store.blobs)
     colour = "NO_COLOR" not in os.environ
     stage = Stage(sys.stdout)
-    screen = ScreenRenderer(cast(TextIO, stage), colour=colour, live=True, texts=texts, region=stage)
+    plain = PlainStage(sys.stdout) if os.environ.get("TALK_PLAIN") else None
+    colour = colour and plain is None
+    region = plain or stage
+    screen = ScreenRenderer(cast(TextIO, region), colour=colour, live=plain is None, texts=texts, region=region)
     bus.subscribe(screen)
     history = os.environ.get("TALK_HISTORY")
     io = ReplIO(
-        screen, Path(history) if history else None, ("echo", "other"), colour=colour, stage=stage, text=texts.text
+        screen,
+        Path(history) if history else None,
+        ("echo", "other"),
+        colour=colour,
+        stage=stage,
+        text=texts.text,
+        plain=plain,
+        menus=plain is None,
     )
     if place := os.environ.get("TALK_WORKSPACE"):
         io.workspace = LocalWorkspace(Path(place), session=ID)

@@ -18,6 +18,8 @@ MAX_BYTES = 74_994
 
 async def run(context: SlashContext, argument: str) -> SlashOutcome:
     """Copy it. argument: empty, `code` for the last block of code, `code N` for the N-th."""
+    if context.io.plain is not None:
+        raise UsageProblem("the line mode writes no control sequences", hint="/export writes a file")
     answer = _last_answer(context)
     if answer is None:
         return SlashOutcome(["  there is no answer yet"])

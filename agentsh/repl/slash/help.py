@@ -3,6 +3,7 @@
 import asyncio
 
 from agentsh.base.text import one_line
+from agentsh.repl import plain
 from agentsh.repl.commands import COMMANDS, SlashContext, SlashOutcome
 from agentsh.repl.keys import HELP
 
@@ -10,7 +11,8 @@ from agentsh.repl.keys import HELP
 async def run(context: SlashContext, argument: str) -> SlashOutcome:
     """List commands, or keys."""
     if argument == "keys":
-        return SlashOutcome([f"  {left:<18} {right}" for left, right in HELP])
+        keys = HELP if context.io.plain is None else plain.HELP
+        return SlashOutcome([f"  {left:<18} {right}" for left, right in keys])
     custom = await asyncio.to_thread(context.io.custom)
     commands = [(f"/{name} {command.usage}".rstrip(), command.summary) for name, command in COMMANDS.items()]
     own = [(f"/{name} {c.usage}".rstrip(), c.summary or c.file) for name, c in custom.items() if name not in COMMANDS]

@@ -1,0 +1,376 @@
+"""The line mode: a line is read, and what happens is printed below, once, without one control sequence.
+
+For terminals that only print (`TERM=dumb`), for pipes where it is asked for, and for screen readers, which read aloud
+what is written and lose the place where anything is drawn over. Lines are edited by the terminal itself.
+"""
+
+import asyncio
+import codecs
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.output import DummyOutput
+
+from agentsh.base.text import clean, one_line, plural
+from agentsh.ports.approver import Answer, Question
+from agentsh.repl.attention import Attention
+from agentsh.repl.notice import Notice
+from agentsh.repl.picker import Menu
+from agentsh.repl.rows import Row
+from agentsh.repl.terminal import ReplIO, typed_text
+
+if TYPE_CHECKING:
+    from agentsh.repl.prompt import Actions
+
+TWICE_S = 2.0
+"""Within this, a second Ctrl-C means leave."""
+ARM_S = 0.25
+"""A line that comes sooner than this after a question was typed before it, and is no answer."""
+PREVIEW_ROWS = 40
+READ_BYTES = 65_536
+MARK, ASKS = "› ", "? "
+WELCOME = "line mode: Enter sends a line, Ctrl-C interrupts, /help tells more, Ctrl-D leaves"
+HELP = (
+    ("Enter", "send the line; while a turn runs: queue it"),
+    ("\\ at the end", "the message goes on in the next line"),
+    ("/steer TEXT", "send into the running turn"),
+    ("Enter alone", "send what came back after an interruption"),
+    ("@FILE", "the file is sent along"),
+    ("!cmd, !!cmd", "run it in the workspace; with !! the model is not told"),
+    ("Ctrl-C", "interrupt; twice: leave"),
+    ("Ctrl-D", "leave"),
+)
+"""As /help keys shows them."""
+
+
+class PlainOutput(DummyOutput):
+    """Shows nothing; knows how wide the lines are."""
+
+    def get_size(self) -> Size:
+        """Return the size of the terminal; 80 columns where there is none."""
+        try:
+            size = os.get_terminal_size(sys.stdout.fileno())
+        except (OSError, ValueError):
+            return Size(rows=24, columns=80)
+        return Size(rows=size.lines or 24, columns=size.columns or 80)
+
+
+class PlainStage:
+    """Where lines go; a mark stands at the start of the line that is typed into.
+
+    To the renderer it is its output, and the place of live rows, of which there are none.
+    """
+
+    margin = 0
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._pending: list[str] = []
+        self._mark = ""
+        self._echoed = ""
+
+    @property
+    def encoding(self) -> str:
+        """Of the terminal."""
+        return self._out.encoding or "utf-8"
+
+    def fileno(self) -> int:
+        """Return the descriptor of the terminal, which knows its size."""
+        return self._out.fileno()
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return self._out.isatty()
+
+    def write(self, text: str) -> int:
+        """Take finished lines; `flush` shows them."""
+        self._pending.append(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Show what was taken, below the line that is typed into, which then begins anew."""
+        text = "".join(self._pending)
+        self._pending.clear()
+        if text and self._said_already(text):
+            return
+        if text:
+            mark, self._mark = self._mark, ""
+            self._straight(("\n" if mark else "") + text + mark)
+            self._mark = mark
+
+    def erase(self) -> str:
+        """Nothing is drawn."""
+        return ""
+
+    def leave(self) -> str:
+        """Nothing is drawn."""
+        return ""
+
+    def draw(self, rows: Sequence[str], width: int) -> str:
+        """Nothing is drawn."""
+        return ""
+
+    def invite(self, mark: str) -> None:
+        """Put a mark where the next line is typed. Idempotent."""
+        if self._mark != mark:
+            self._straight(("\n" if self._mark else "") + mark)
+            self._mark = mark
+
+    def typed(self, echo: str = "") -> None:
+        """A line came, and its end moved the cursor to the next. echo: what it says of a message stands there."""
+        self._mark, self._echoed = "", echo
+
+    def break_off(self) -> None:
+        """The line that is typed into is given up."""
+        if self._mark:
+            self._mark = ""
+            self._straight("\n")
+
+    def _said_already(self, text: str) -> bool:
+        """Whether this is the message that was just typed: its line stands there, and nobody hears it twice."""
+        echoed, self._echoed = self._echoed, ""
+        return bool(echoed) and "".join(text.split()) == "".join((MARK + echoed).split())
+
+    def _straight(self, text: str) -> None:
+        self._out.write(text.encode(self.encoding, "replace").decode(self.encoding))
+        self._out.flush()
+
+
+class _Asked:
+    """One question. left: lines of the preview that were not shown yet."""
+
+    def __init__(self, question: Question, now_s: float) -> None:
+        self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self.question = question
+        self.since_s = now_s
+        self.left = clean(question.preview).expandtabs(4).rstrip("\n").split("\n")
+
+    def head(self) -> list[str]:
+        """Return what is asked, and the words that answer it."""
+        question = self.question
+        rows = [f"? {one_line(question.tool, 40)} {one_line(question.subject, 400)}"]
+        rows += [f"  {one_line(question.why, 400)}"] if question.why else []
+        rows += self.more()
+        if question.rules:
+            rows.append("  session and project allow: " + ", ".join(one_line(rule, 200) for rule in question.rules))
+        return [*rows, self.words()]
+
+    def more(self) -> list[str]:
+        """Return the next lines of the preview."""
+        some, self.left = self.left[:PREVIEW_ROWS], self.left[PREVIEW_ROWS:]
+        rest = [f"  … {plural(len(self.left), 'more line')}: type more"] if self.left else []
+        return [f"  {line}" for line in some] + rest
+
+    def words(self) -> str:
+        """Return the words that answer it."""
+        project = ", project (and in this project from now on)" if self.question.rules else ""
+        return f"  type yes, session (yes, for this session){project}, no, or no and why:"
+
+    def answered(self, line: str) -> Answer | None:
+        """Return what a line says, or None where it is no answer."""
+        word, _, reason = line.strip().partition(" ")
+        match word.lower().rstrip(",.:"):
+            case "yes" | "y" if not reason:
+                return Answer("yes")
+            case "session" | "s" if not reason:
+                return Answer("session")
+            case "project" | "p" if not reason and self.question.rules:
+                return Answer("project")
+            case "no" | "n":
+                return Answer("no", one_line(reason, 1_000) or None)
+        return None
+
+
+class PlainPrompt:
+    """Reads lines, in the place of `Prompt`. actions: see there."""
+
+    def __init__(
+        self, io: ReplIO, stage: PlainStage, actions: "Actions", now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.left_by_ctrl_c = False
+        self.attention = Attention(io.display, rings=False, titles=False)
+        self._io = io
+        self._stage = stage
+        self._actions = actions
+        self._now_s = now_s
+        self._began, self._left = asyncio.Event(), asyncio.Event()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._line = ""
+        self._lines: list[str] = []
+        self._draft = ""
+        self._ended = False
+        self._asked: _Asked | None = None
+        self._ctrl_c_s = float("-inf")
+
+    async def run(self, draft: str = "") -> None:
+        """Take lines until `leave`, or until there are no more and nothing works."""
+        fd, loop = sys.stdin.fileno(), asyncio.get_running_loop()
+        self._say([WELCOME])
+        if draft:
+            self.give_back(draft)
+        self._began.set()
+        self.refresh()
+        try:
+            loop.add_reader(fd, self._read, fd)
+        except PermissionError:  # a plain file, which is always ready
+            while not self._ended:
+                self._read(fd)
+        try:
+            await self._left.wait()
+        finally:
+            loop.remove_reader(fd)
+            self._stage.break_off()
+
+    async def ready(self) -> None:
+        """Return once it takes lines."""
+        await self._began.wait()
+
+    def leave(self, *, by_ctrl_c: bool = False) -> None:
+        """End it."""
+        self.left_by_ctrl_c = self.left_by_ctrl_c or by_ctrl_c
+        self._left.set()
+
+    def say(self, style: str, rows: Sequence[str]) -> None:
+        """Print rows."""
+        self._say(rows)
+        self.refresh()
+
+    def show(self, rows: Sequence[Row]) -> None:
+        """Print rows that are laid out already."""
+        self._say([row if isinstance(row, str) else "".join(piece[1] for piece in row) for row in rows])
+        self.refresh()
+
+    def give_back(self, text: str) -> None:
+        """Tell of a text that was not sent; Enter alone sends it."""
+        self._draft = text
+        self._say([*(f"  {line}" for line in clean(text).split("\n")), "  was not sent: Enter alone sends it"])
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Invite to type, where nothing works; leave, where no more lines can come."""
+        if self._actions.working() or self._asked is not None or not self._began.is_set():
+            return
+        if self._ended:
+            self.leave()
+        elif not self._left.is_set():
+            self._stage.invite(MARK)
+
+    def press_ctrl_c(self) -> None:
+        """Interrupt what runs; a second one soon after leaves. The terminal has dropped what was typed of a line."""
+        again = self._now_s() - self._ctrl_c_s < TWICE_S
+        self._ctrl_c_s = self._now_s()
+        self._lines.clear()
+        self._stage.break_off()
+        if again:
+            self.leave(by_ctrl_c=True)
+        elif self._actions.working():
+            self._actions.interrupt()
+        else:
+            self.say("notice", ["Ctrl-C again to leave"])
+
+    async def ask(self, question: Question) -> Answer:
+        """Return the answer, a line that begins with one of the words. Without more lines it is no."""
+        if self._ended:
+            return Answer("no")
+        asked = self._asked = _Asked(question, self._now_s())
+        self._say(asked.head())
+        self._stage.invite(ASKS)
+        try:
+            return await asked.answer
+        finally:
+            self._asked = None
+            self._stage.break_off()
+
+    async def pick(self, menu: Menu) -> str | None:
+        """Menus are lists with numbers here: nothing is chosen."""
+        return None
+
+    def cancel_pick(self) -> None:
+        """There is none."""
+
+    def _read(self, fd: int) -> None:
+        try:
+            data = os.read(fd, READ_BYTES)
+        except OSError:  # the terminal is gone
+            data = b""
+        *lines, self._line = (self._line + self._decoder.decode(data, not data)).split("\n")
+        if not data:
+            lines += [self._line] if self._line else []
+            self._line = ""
+        for line in lines:
+            self._take(line.removesuffix("\r"))
+        if not data:
+            self._end(fd)
+
+    def _end(self, fd: int) -> None:
+        """No more lines: from a terminal that is Ctrl-D, from a pipe only the end of what is to be done."""
+        self._ended = True
+        with contextlib.suppress(ValueError):
+            asyncio.get_running_loop().remove_reader(fd)
+        if self._asked is not None and not self._asked.answer.done():
+            self._asked.answer.set_result(Answer("no"))
+        if os.isatty(fd):
+            self.leave()
+        else:
+            asyncio.get_running_loop().call_soon(self.refresh)
+
+    def _take(self, line: str) -> None:
+        asked = self._asked
+        if asked is not None and not asked.answer.done() and self._now_s() - asked.since_s >= ARM_S:
+            self._stage.typed()
+            self._answer(asked, line)
+            return
+        if line.endswith("\\"):
+            self._lines.append(line[:-1])
+            self._stage.typed()
+            return
+        text = typed_text("\n".join([*self._lines, line]))
+        whole = not self._lines
+        self._lines.clear()
+        self._send(text, whole=whole)
+        if asked is not None:
+            self._stage.invite(ASKS)
+
+    def _send(self, text: str, *, whole: bool) -> None:
+        """Send a message; whole: it stands in one line on the terminal."""
+        self._ctrl_c_s = float("-inf")  # who sends something did not mean to leave
+        working = self._actions.working()
+        self._stage.typed(text if whole and not working and sys.stdin.isatty() else "")
+        if not text.strip():
+            text, self._draft = self._draft, ""
+            self._actions.enter(text)
+        elif working and text.startswith("/steer "):
+            self._say([f"  steers: {one_line(text[7:], 300)}"])
+            self._actions.steer(text[7:].strip())
+        else:
+            if working and not text.startswith("/"):
+                self._say([f"  queued: {one_line(text, 300)}"])
+            self._draft = ""
+            self._actions.enter(text)
+        asyncio.get_running_loop().call_soon(self.refresh)
+
+    def _answer(self, asked: _Asked, line: str) -> None:
+        answer = asked.answered(line)
+        if answer is not None:
+            asked.answer.set_result(answer)
+            return
+        self._say(asked.more() if line.strip().lower() in ("more", "m") and asked.left else [asked.words()])
+        self._stage.invite(ASKS)
+
+    def _say(self, rows: Sequence[str]) -> None:
+        if not rows:
+            return
+        notice = Notice()
+        notice.say("notice", [clean(row) for row in rows])
+        columns = max(self._io.display().get_size().columns, 20)
+        laid_out = notice.rows(columns, sys.maxsize)
+        text = "".join(
+            "".join(piece[1] for piece in row).rstrip() + "\n" for row in laid_out if not isinstance(row, str)
+        )
+        self._stage.write(text)
+        self._stage.flush()
