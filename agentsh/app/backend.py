@@ -17,6 +17,7 @@ from agentsh.app.stores import blob_store, event_store
 from agentsh.app.texts import BlobTexts
 from agentsh.app.wiring import RENDERERS, load
 from agentsh.base.errors import NotTrusted, SessionReadOnly
+from agentsh.base.palette import Palette
 from agentsh.base.text import age, one_line
 from agentsh.events.turn import AgentMessage, UserMessage
 from agentsh.repl.backend import CustomCommand, ExportFormat, Finding, Granted, Listed, Setting
@@ -96,12 +97,14 @@ class AppBackend:
 
         return export(self._running.home, self._running.id, form, file)
 
-    def replay(self, columns: int, *, colour: bool) -> Sequence[str]:
+    def replay(self, columns: int, *, colour: bool, palette: Palette | None) -> Sequence[str]:
         """Return the newest turns as rows of a screen."""
         home = self._running.home
         shown = Past(event_store(home), self._running.id).shown(REPLAYED_TURNS, REPLAYED_EVENTS)
         out, texts = io.StringIO(), BlobTexts(blob_store(home))
-        screen = load(RENDERERS["screen"])(out, width=columns, colour=colour, live=False, texts=texts)
+        screen = load(RENDERERS["screen"])(
+            out, width=columns, colour=colour, live=False, texts=texts, palette=palette
+        )
         for event in [*([shown.first] if shown.first is not None else []), *shown.newest]:
             screen.on(event)
         screen.close()

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from agentsh.app.width import columns_from
 from agentsh.app.wiring import RENDERERS, load
+from agentsh.base.palette import Palette
 from agentsh.ports.renderer import LiveRenderer, Renderer
 from agentsh.ports.texts import Texts
 
@@ -25,15 +26,24 @@ def columns(out: TextIO) -> int | None:
 
 
 def screen_renderer(
-    out: TextIO, texts: Texts, *, live: bool, plain: bool = False, region: "Region | None" = None
+    out: TextIO,
+    texts: Texts,
+    *,
+    live: bool,
+    plain: bool = False,
+    region: "Region | None" = None,
+    palette: Palette | None = None,
 ) -> LiveRenderer:
     """Return the renderer of the scrollback. live: with a region below it for what is not finished.
 
-    plain: no colours, whatever the terminal. region: where what is not finished is drawn, if not by the renderer.
+    plain: no colours, whatever the terminal. palette: the colours; None for those of the terminal.
+    region: where what is not finished is drawn, if not by the renderer.
     """
     colour = colours(out) and not plain
     make = load(RENDERERS["screen"])
-    screen: LiveRenderer = make(out, width=columns(out), colour=colour, live=live, texts=texts, region=region)
+    screen: LiveRenderer = make(
+        out, width=columns(out), colour=colour, live=live, texts=texts, region=region, palette=palette
+    )
     return screen
 
 

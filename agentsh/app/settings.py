@@ -172,11 +172,13 @@ class UiSettings(_Section):
     """notify: ring and send a message when somebody who has looked away is wanted. title: name the window.
 
     screen_reader: talk line by line, draw nothing over; AGENTSH_SCREEN_READER=1 says the same.
+    theme: `auto` asks the terminal what it writes on; `plain` is without colours.
     """
 
     notify: bool = True
     title: bool = True
     screen_reader: bool = False
+    theme: Literal["auto", "light", "dark", "plain"] = "auto"
 
 
 class CheckpointSettings(_Section):

@@ -22,6 +22,7 @@ from agentsh.cli.start import Stage as SessionStage
 from agentsh.engine.turn import Limits
 from agentsh.events.turn import Attachment
 from agentsh.repl.ask import TerminalApprover
+from agentsh.repl.looks import looks_of
 from agentsh.repl.loop import run_repl
 from agentsh.repl.stage import Stage
 from agentsh.repl.terminal import Onward, ReplIO, keep_typed, quiet
@@ -51,8 +52,14 @@ class Terminal:
         lines = _line_mode() if plain or dumb() or settings.ui.screen_reader else None
         stage = Stage(sys.stdout)
         region = lines or stage
+        looks = looks_of(settings.ui.theme, os.environ, possible=lines is None and colours(sys.stdout))
         self.renderer = screen_renderer(
-            cast(TextIO, region), texts, live=lines is None, plain=lines is not None, region=region
+            cast(TextIO, region),
+            texts,
+            live=lines is None,
+            plain=not looks.colour,
+            region=region,
+            palette=looks.palette,
         )
         self._io = ReplIO(
             screen=self.renderer,
@@ -62,7 +69,7 @@ class Terminal:
             notify=settings.ui.notify,
             title=settings.ui.title,
             models=tuple(dict.fromkeys([*settings.models, "demo"])),
-            colour=lines is None and colours(sys.stdout),
+            looks=looks,
             menus=lines is None,
             plain=lines,
             remarks=remarks,

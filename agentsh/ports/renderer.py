@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from agentsh.base.palette import Palette
 from agentsh.events.event import Event
 from agentsh.events.signals import Signal
 
@@ -35,6 +36,10 @@ class LiveRenderer(Renderer, Protocol):
 
     def resume(self) -> None:
         """Take it back, and show what waited as one write. Idempotent."""
+        ...
+
+    def use(self, *, colour: bool, palette: Palette | None) -> None:
+        """Show what comes from now on in other colours; None for those of the terminal."""
         ...
 
     def tick(self) -> None:

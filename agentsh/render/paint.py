@@ -4,23 +4,31 @@ import io
 from collections.abc import Iterable
 
 from rich.cells import cell_len, set_cell_size
-from rich.color import ColorSystem
+from rich.color import Color, ColorSystem
 from rich.console import Console, RenderableType
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
+from agentsh.base.palette import BASE, Palette
 from agentsh.base.text import clean
 
 MIN_WIDTH = 8
 
 
 class Painter:
-    """Lays out at a width. colour=False: no SGR at all."""
+    """Lays out at a width. colour=False: no SGR at all. palette: the colours; None for the terminal's own sixteen."""
 
-    def __init__(self, *, colour: bool) -> None:
-        self.colour = colour
+    def __init__(self, *, colour: bool, palette: Palette | None = None) -> None:
         self._consoles: dict[int, Console] = {}
+        self._styles: dict[Style, Style] = {}
+        self.use(colour=colour, palette=palette)
+
+    def use(self, *, colour: bool, palette: Palette | None) -> None:
+        """Paint what comes from now on like this."""
+        self.colour = colour
+        self._palette = palette
+        self._styles.clear()
 
     def rows(self, what: RenderableType, width: int) -> list[str]:
         """Return the lines of a renderable, wrapped to `width` columns."""
@@ -46,8 +54,7 @@ class Painter:
                 width=width,
                 height=100,
                 force_terminal=True,
-                color_system="standard" if self.colour else None,
-                no_color=not self.colour,
+                color_system="standard",  # what is laid out has all styles; `_styled` decides
                 legacy_windows=False,
                 markup=False,
                 emoji=False,
@@ -70,7 +77,25 @@ class Painter:
         safe = text if text.isprintable() else clean(text).replace("\n", " ").replace("\t", " ")
         if not self.colour or not style or (not safe.strip() and not _marks_spaces(style)):
             return safe
-        return style.render(safe, color_system=ColorSystem.STANDARD)
+        if self._palette is None:
+            return style.render(safe, color_system=ColorSystem.STANDARD)
+        mapped = self._styles.get(style)
+        if mapped is None:
+            mapped = self._styles[style] = _mapped(style, self._palette)
+        return mapped.render(safe, color_system=ColorSystem.EIGHT_BIT)
+
+
+def _mapped(style: Style, palette: Palette) -> Style:
+    """Return a style in the colours of a palette: faintness becomes a grey, or goes where there is a colour."""
+    colour, ground = _of(style.color, palette), _of(style.bgcolor, palette)
+    if style.dim and colour is None:
+        colour = Color.from_ansi(palette.dim)
+    return style + Style(color=colour, bgcolor=ground, dim=False if style.dim else None)
+
+
+def _of(colour: Color | None, palette: Palette) -> Color | None:
+    number = None if colour is None else colour.number
+    return colour if number is None or number >= BASE else Color.from_ansi(palette.number(number))
 
 
 def _marks_spaces(style: Style) -> bool:

@@ -7,6 +7,7 @@ from typing import TextIO
 
 from rich.text import Text
 
+from agentsh.base.palette import Palette
 from agentsh.base.text import one_line
 from agentsh.events.event import Event, Opaque
 from agentsh.events.signals import (
@@ -54,7 +55,7 @@ class ScreenRenderer:
 
     width: columns, or None for those of the terminal, taken anew for each block. live: whether previews are drawn;
     without it nothing but finished lines is written. region: where they are drawn, if not by this renderer itself.
-    now_s: the clock of spinner and redraws.
+    palette: the colours; None for those of the terminal. now_s: the clock of spinner and redraws.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class ScreenRenderer:
         live: bool,
         texts: Texts,
         region: Region | None = None,
+        palette: Palette | None = None,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._out = out
@@ -73,7 +75,7 @@ class ScreenRenderer:
         self._live = live
         self._texts = texts
         self._now_s = now_s
-        self._painter = Painter(colour=colour)
+        self._painter = Painter(colour=colour, palette=palette)
         self._region = region or LiveRegion()
         self._calls = Calls(self._painter, texts)
         self._asides = Asides(texts)
@@ -123,6 +125,12 @@ class ScreenRenderer:
                 self._turn_state(page, fact)
                 kind = KINDS.get(fact.type, "note")
                 self._put(kind, LINES[fact.type](page, event, fact))
+        self._draw(force=True)
+        self._flush()
+
+    def use(self, *, colour: bool, palette: Palette | None) -> None:
+        """Show what comes from now on in other colours; what stands in the scrollback stays as it is."""
+        self._painter.use(colour=colour, palette=palette)
         self._draw(force=True)
         self._flush()
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
+from agentsh.base.palette import Palette
+
 ExportFormat = Literal["md", "html", "jsonl"]
 
 
@@ -101,7 +103,7 @@ class Backend(Protocol):
         """
         ...
 
-    def replay(self, columns: int, *, colour: bool) -> Sequence[str]:
+    def replay(self, columns: int, *, colour: bool, palette: Palette | None) -> Sequence[str]:
         """Return the newest turns as rows of a screen."""
         ...
 

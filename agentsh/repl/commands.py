@@ -57,6 +57,7 @@ COMMANDS = {
     "btw": Command("agentsh.repl.slash.btw:run", "QUESTION", "ask aside: it stays out of the context", True),
     "permissions": Command("agentsh.repl.slash.permissions:run", "", "the rules in force, and what you allowed"),
     "config": Command("agentsh.repl.slash.config:run", "[WORDS]", "the settings in force, and where they are from"),
+    "theme": Command("agentsh.repl.slash.theme:run", "[NAME]", "the colours: auto, light, dark or plain"),
     "todo": Command("agentsh.repl.slash.todo:run", "", "the todo list as it stands"),
     "jobs": Command("agentsh.repl.slash.jobs:run", "[kill ID]", "what runs in the background; end one"),
     "doctor": Command("agentsh.repl.slash.doctor:run", "", "look for what is wrong around agentsh"),

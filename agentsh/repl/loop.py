@@ -62,6 +62,7 @@ class Repl:
         self._io = io
         actions = Actions(self._enter, self._steer, self._interrupt, self._recall, lambda: self._work is not None)
         self._prompt = self._made(actions)
+        io.looks.changed = self._restyle
         self._work: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[object]] = set()
         self._interrupted_s = float("-inf")
@@ -117,6 +118,7 @@ class Repl:
     async def _first(self, text: str | None) -> None:
         await self._prompt.ready()
         self._name()
+        self._prompt.ask_background()
         for n, remark in enumerate(self._io.remarks):
             self._prompt.say("alarm" if self._io.trouble and n == 0 else "notice", [remark])
         if text is not None:
@@ -265,6 +267,11 @@ class Repl:
         """Name the window after the session."""
         state = self._session.state
         self._prompt.attention.title(f"agentsh · {state.title or state.id}")
+
+    def _restyle(self) -> None:
+        looks = self._io.looks
+        self._io.screen.use(colour=looks.colour, palette=looks.palette)
+        self._prompt.restyle()
 
     def _spawn(self, work: Coroutine[Any, Any, object]) -> None:
         task = asyncio.create_task(work)

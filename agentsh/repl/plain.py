@@ -260,6 +260,12 @@ class PlainPrompt:
         elif not self._left.is_set():
             self._stage.invite(MARK)
 
+    def restyle(self) -> None:
+        """There are no colours."""
+
+    def ask_background(self) -> None:
+        """Nothing is asked of the terminal."""
+
     def press_ctrl_c(self) -> None:
         """Interrupt what runs; a second one soon after leaves. The terminal has dropped what was typed of a line."""
         again = self._now_s() - self._ctrl_c_s < TWICE_S

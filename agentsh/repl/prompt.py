@@ -15,7 +15,6 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import HSplit, Layout, Window
 from prompt_toolkit.output import ColorDepth
-from prompt_toolkit.styles import Style
 
 from agentsh.ports.approver import Answer, Question
 from agentsh.repl.ask_user import asked_of
@@ -28,28 +27,13 @@ from agentsh.repl.panel import Panel
 from agentsh.repl.pastes import Pastes, watch_paste
 from agentsh.repl.picker import KEYS, Menu, Picker
 from agentsh.repl.rows import Row, Rows, cut
+from agentsh.repl.style import style_of
 from agentsh.repl.terminal import ReplIO, typed_text
 
 TWICE_S = 2.0
 """Within this, a second Ctrl-C means leave."""
 KEY_S = 0.1
 """How long an Esc waits for what might make another key of it: a slow line sends a key in pieces."""
-
-STYLE = Style.from_dict(
-    {
-        "mark": "ansicyan bold",
-        "ask": "ansiyellow bold",
-        "name": "bold",
-        "dim": "ansibrightblack",
-        "add": "ansigreen",
-        "del": "ansired",
-        "notice": "",
-        "alarm": "ansired bold",
-        "queued": "ansibrightblack",
-        "bottom-toolbar": "noreverse",
-        "bottom-toolbar.text": "noreverse ansibrightblack",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +87,8 @@ class Prompt:
             bottom_toolbar=self._toolbar,
             history=history,
             key_bindings=bindings(self),
-            style=STYLE,
-            color_depth=None if io.colour else ColorDepth.DEPTH_1_BIT,
+            style=style_of(io.looks.palette),
+            color_depth=self._depth(),
             include_default_pygments_style=False,
             erase_when_done=True,
             reserve_space_for_menu=0,
@@ -112,6 +96,7 @@ class Prompt:
             input=io.keyboard(),
             output=io.display(),
         )
+        io.looks.listen(io.keyboard())
         self.buffer.on_text_changed += self._typed
         self.buffer.on_cursor_position_changed += self._typed
         app = self._session.app
@@ -160,6 +145,21 @@ class Prompt:
         """Show rows that are laid out already, likewise."""
         self.notice.show(rows)
         self._session.app.invalidate()
+
+    def restyle(self) -> None:
+        """Draw it anew in the looks that hold now."""
+        self._session.color_depth = self._depth()
+        self._session.style = style_of(self._io.looks.palette)
+        self._session.app.invalidate()
+
+    def ask_background(self) -> None:
+        """Ask the terminal what it writes on, where that decides the colours."""
+        if question := self._io.looks.question():
+            self._io.display().write_raw(question)
+            self._io.display().flush()
+
+    def _depth(self) -> ColorDepth | None:
+        return None if self._io.looks.colour else ColorDepth.DEPTH_1_BIT
 
     def hush(self) -> None:
         """Take them away."""

@@ -17,12 +17,14 @@ from prompt_toolkit.input.typeahead import get_typeahead
 from prompt_toolkit.output import Output
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+from agentsh.base.palette import Palette
 from agentsh.base.text import clean
 from agentsh.events.base import Text
 from agentsh.events.turn import Attachment
 from agentsh.ports.approver import Answer, Question
 from agentsh.ports.workspace import Workspace
 from agentsh.repl.backend import Backend, CustomCommand
+from agentsh.repl.looks import Looks
 from agentsh.repl.picker import Menu
 from agentsh.repl.stage import Stage
 
@@ -36,6 +38,10 @@ PASTE_ON, PASTE_OFF, CURSOR_ON = "\x1b[?2004h", "\x1b[?2004l", "\x1b[?25h"
 
 class Screen(Protocol):
     """The renderer, as far as it moves by itself."""
+
+    def use(self, *, colour: bool, palette: Palette | None) -> None:
+        """Show what comes from now on in other colours."""
+        ...
 
     def tick(self) -> None:
         """Let spinner and elapsed time move on; called about ten times a second during a turn."""
@@ -67,6 +73,7 @@ class ReplIO:
     says how to go there. backend: what commands reach beyond the session. pick: opens a menu; set by the loop while
     it runs, where menus can be shown. menus: whether they can. remarks: shown when the prompt comes up, the first of
     all loud where `trouble`. onward: set by the loop: the session to go on with.
+    looks: the theme, and the colours that come of it.
     clean: replaces secrets in what is kept of the typed. plain: where lines go in the line mode, which has no stage;
     None for a prompt that draws.
     """
@@ -78,7 +85,7 @@ class ReplIO:
     first_text: str | None = None
     first_typed: bool = False
     along: tuple[Attachment, ...] = ()
-    colour: bool = True
+    looks: Looks = field(default_factory=Looks)
     input: Input | None = None
     output: Output | None = None
     stage: Stage = field(default_factory=lambda: Stage(sys.stdout))

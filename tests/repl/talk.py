@@ -31,6 +31,7 @@ from agentsh.ports.tool import Tool, ToolContext, ToolOutcome, ToolSpec
 from agentsh.ports.workspace import Workspace
 from agentsh.render.screen import ScreenRenderer
 from agentsh.repl.ask import TerminalApprover
+from agentsh.repl.looks import ThemeName, looks_of
 from agentsh.repl.loop import run_repl
 from agentsh.repl.plain import PlainStage
 from agentsh.repl.stage import Stage
@@ -112,17 +113,25 @@ async def main() -> int:
     plain = PlainStage(sys.stdout) if os.environ.get("TALK_PLAIN") else None
     colour = colour and plain is None
     region = plain or stage
-    screen = ScreenRenderer(cast(TextIO, region), colour=colour, live=plain is None, texts=texts, region=region)
+    looks = looks_of(cast(ThemeName, os.environ.get("TALK_THEME", "auto")), os.environ, possible=colour)
+    screen = ScreenRenderer(
+        cast(TextIO, region),
+        colour=looks.colour,
+        live=plain is None,
+        texts=texts,
+        region=region,
+        palette=looks.palette,
+    )
     bus.subscribe(screen)
     history = os.environ.get("TALK_HISTORY")
     io = ReplIO(
         screen,
         Path(history) if history else None,
         ("echo", "other"),
-        colour=colour,
         stage=stage,
         text=texts.text,
         plain=plain,
+        looks=looks,
         menus=plain is None,
     )
     if place := os.environ.get("TALK_WORKSPACE"):

@@ -15,6 +15,7 @@ from prompt_toolkit.output import DummyOutput
 from prompt_toolkit.utils import get_cwidth
 
 from agentsh.base.errors import LogWriteFailed, ModelKeyMissing, UsageProblem
+from agentsh.base.palette import Palette
 from agentsh.context.state import SessionState
 from agentsh.events.turn import TurnFinished, UserMessage
 from agentsh.models.scripted import Say
@@ -36,6 +37,9 @@ class NoScreen:
     """Notes what the loop asks of a screen."""
 
     log: list[str] = field(default_factory=list)
+
+    def use(self, *, colour: bool, palette: Palette | None) -> None:
+        self.log.append(palette.name if palette else f"colour {colour}")
 
     def tick(self) -> None:
         """Nothing moves."""
