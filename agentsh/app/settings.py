@@ -10,15 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from agentsh.app.hosts import host_of
+from agentsh.app.hosts import check_bucket_url, host_of
 from agentsh.app.paths import Homes, user_home
 from agentsh.app.toolset import Editing, preferred
 from agentsh.app.width import read_aloud
-from agentsh.app.wiring import BUCKETS, WIRES
+from agentsh.app.wiring import WIRES
 from agentsh.base.errors import UsageProblem
 from agentsh.context.marks import BYTES_PER_TOKEN, HIGH_WATER, LEAST_ITEM_BYTES, LOW_WATER
 from agentsh.context.room import LEAST_BUDGET
@@ -37,26 +36,6 @@ def _wire(name: str) -> str:
     if name not in WIRES:
         raise ValueError(f"there is no wire {name!r}, only {', '.join(WIRES)}")
     return name
-
-
-def check_bucket_url(url: str) -> str:
-    """Return the URL of a place for copies as it is, without a slash at its end.
-
-    Raises:
-        ValueError: there is no such kind of place, or a credential is in it.
-    """
-    parts = urlsplit(url.strip())
-    if parts.scheme not in BUCKETS:
-        raise ValueError(f"it begins with none of {', '.join(f'{scheme}://' for scheme in BUCKETS)}")
-    if "@" in parts.netloc or parts.query or parts.fragment:
-        raise ValueError("it may hold a bucket and a path only: credentials come from the environment")
-    if parts.scheme == "file" and (parts.netloc or not parts.path.startswith("/")):
-        raise ValueError("it needs a whole path: file:///path/to/directory")
-    if parts.scheme != "file" and not parts.netloc:
-        raise ValueError(f"it names no bucket: {parts.scheme}://bucket/path")
-    if any(part in (".", "..") for part in parts.path.split("/")):
-        raise ValueError("it holds . or ..")
-    return url.strip().rstrip("/")
 
 
 RESERVED = frozenset({"model", "messages", "tools", "stream", "stream_options", "api_key", "authorization"})

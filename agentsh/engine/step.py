@@ -36,7 +36,7 @@ from agentsh.events.base import Usage
 from agentsh.events.event import Event, NewFact
 from agentsh.events.model import WindowLearned
 from agentsh.events.tool import ToolCall
-from agentsh.events.turn import AgentMessage, ContextBuilt, ImageDropped
+from agentsh.events.turn import AgentMessage, ContextBuilt, ImageDropped, Thought
 from agentsh.ports.model import Call, Image, Model, Reply, Streamed
 from agentsh.ports.texts import Texts
 from agentsh.ports.tokens import Improves, TokenCounter
@@ -143,19 +143,19 @@ class ModelStep:
         """
         body, built = await self._build()
         try:
-            reply = await self._sent(body, built)
+            reply, thought = await self._sent(body, built)
         except ContextOverflow as refused:
             body, built = await self._shortened(built, refused)
             try:
-                reply = await self._sent(body, built)
+                reply, thought = await self._sent(body, built)
             except ContextOverflow as again:
                 await self._journal.record(self._learned(built, again), cause=built.seq, happened=True)
                 raise hopeless(_fact(built), again) from again
         except RequestRejected as refused:
             body, built = await self._without_images(refused)
-            reply = await self._sent(body, built)
+            reply, thought = await self._sent(body, built)
         self._scout.look(self._model, reply.usage.prompt if reply.usage else _fact(built).tokens)
-        return await self._record(reply, built.seq)
+        return await self._record(reply, thought, built.seq)
 
     async def close(self) -> None:
         """End what goes on in the background. Idempotent."""
@@ -198,11 +198,11 @@ class ModelStep:
     def _learned(self, built: Event, refused: ContextOverflow) -> WindowLearned:
         return learned(self._journal.state.model, _fact(built), refused)
 
-    async def _sent(self, body: bytes, built: Event) -> Reply:
+    async def _sent(self, body: bytes, built: Event) -> tuple[Reply, Thought | None]:
         shown = Shown(self._journal, built.seq, self._clock)
         try:
             async with shown.saving(), contextlib.aclosing(self._model.stream(body)) as stream:
-                return await self._follow(stream, shown)
+                return await self._follow(stream, shown), shown.thought
         except ModelError:
             await self._record_broken(shown, "cut")
             raise
@@ -321,7 +321,7 @@ class ModelStep:
         )
         return body, fact
 
-    async def _record(self, reply: Reply, built_seq: int) -> list[Event]:
+    async def _record(self, reply: Reply, thought: Thought | None, built_seq: int) -> list[Event]:
         message = AgentMessage(
             text=reply.text,
             reasoning=reply.reasoning,
@@ -329,6 +329,7 @@ class ModelStep:
             finish=reply.finish,
             usage=reply.usage,
             cost_usd=self._settings.cost_of(reply.usage),
+            **({"thought": thought} if thought and reply.reasoning else {}),
         )
         # One append for the reply and its calls: a log that is cut between them would ask for less than was said.
         calls = [NewFact(_call(c, self._journal.secrets), within=0) for c in reply.calls]
@@ -346,5 +347,6 @@ class ModelStep:
             finish=finish,
             usage=None,
             cost_usd=None,
+            **({"thought": shown.thought} if shown.thought else {}),
         )
         await self._journal.record(message, cause=shown.built_seq, happened=True)

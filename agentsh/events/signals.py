@@ -15,6 +15,13 @@ class ReasoningDelta(NamedTuple):
     text: str
 
 
+class ReasoningEnded(NamedTuple):
+    """The answer begins behind reasoning; the agent_message will say the same. ms, words: see its `thought`."""
+
+    ms: int
+    words: int
+
+
 class ToolProgress(NamedTuple):
     """New output of a running tool. call_seq: seq of its tool_call."""
 
@@ -43,4 +50,4 @@ class DiskNearlyFull(NamedTuple):
     reason: str
 
 
-Signal = TextDelta | ReasoningDelta | ToolProgress | Retrying | SavingStopped | DiskNearlyFull
+Signal = TextDelta | ReasoningDelta | ReasoningEnded | ToolProgress | Retrying | SavingStopped | DiskNearlyFull

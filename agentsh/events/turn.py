@@ -90,10 +90,18 @@ class ContextBuilt(Fact):
     raw: int | None = None
 
 
+class Thought(Value):
+    """How long the model reasoned before its answer began, and how many words of it were shown by then."""
+
+    ms: int
+    words: int
+
+
 class AgentMessage(Fact):
     """A whole reply of the model; tool_call events follow where it asked for tools.
 
     finish: as the provider said, or `interrupted` (the user) or `cut` (the stream or the process died).
+    thought: where reasoning was streamed.
     """
 
     type: Literal["agent_message"] = "agent_message"
@@ -103,6 +111,7 @@ class AgentMessage(Fact):
     finish: Finish
     usage: Usage | None
     cost_usd: Cost
+    thought: Thought | None = None
 
 
 class PartialMessage(Fact):

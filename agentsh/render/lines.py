@@ -16,7 +16,6 @@ from agentsh.render.calls import fold
 from agentsh.render.paint import Painter, shown
 
 USER_LINES = 60
-REASONING_ROWS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +50,13 @@ def user_message(page: Page, event: Event, fact: turn.UserMessage) -> list[str]:
     return rows
 
 
-def reasoning(page: Page, text: str) -> list[str]:
-    """Return the start of the model's reasoning, dim."""
-    flat = "\n".join(line for line in shown(text).split("\n") if line.strip())
-    if not flat:
+def reasoning(page: Page, text: str, thought: turn.Thought | None) -> list[str]:
+    """Return one line in place of the model's reasoning. thought: None where nobody took the time."""
+    if thought is None and not text.strip():
         return []
-    # Four thousand characters fill three rows of any width; the rest need not be laid out.
-    rows = page.under("∴", theme.DIM, flat[:4_000], theme.DIM + theme.ITALIC)
-    if len(rows) <= REASONING_ROWS:
-        return rows
-    return [*rows[:REASONING_ROWS], page.painter.row(Text("  …", theme.DIM), page.width)]
+    words = len(text.split()) if thought is None else thought.words
+    time = "" if thought is None else f" for {theme.duration(thought.ms)}"
+    return page.line(f"∴ thought{time}, {plural(words, 'word')}")
 
 
 def session_init(page: Page, event: Event, fact: session.SessionInit) -> list[str]:

@@ -1,6 +1,6 @@
 """A reply of the model on its way to the scrollback: what is printed already, what is open, what is left."""
 
-from agentsh.events.turn import AgentMessage
+from agentsh.events.turn import AgentMessage, Thought
 from agentsh.ports.texts import Texts
 from agentsh.render import theme
 from agentsh.render.lines import Page, reasoning
@@ -29,6 +29,7 @@ class Reply:
         self._raw: list[str] = []
         self._printed: list[Block] = []
         self._reasoning: list[str] = []
+        self._ended: Thought | None = None
         self._thought = False
         self.printed = False
 
@@ -46,11 +47,15 @@ class Reply:
         """Take reasoning."""
         self._reasoning.append(text)
 
+    def thought(self, ended: Thought) -> None:
+        """Take what is told of the reasoning in front of the text."""
+        self._ended = ended
+
     def say(self, page: Page, text: str) -> list[str]:
         """Take text; return the rows that are finished by it."""
         if not text:
             return []
-        rows = [] if self._raw else self._thoughts(page, "".join(self._reasoning))
+        rows = [] if self._raw else self._thoughts(page, "".join(self._reasoning), self._ended)
         self._raw.append(text)
         return self._out(rows + self._print(page, self._splitter.feed(text)))
 
@@ -60,7 +65,7 @@ class Reply:
         shown = "".join(self._raw)
         rows: list[str] = []
         if not self._raw and fact.reasoning is not None:
-            rows += self._thoughts(page, texts.text(fact.reasoning))
+            rows += self._thoughts(page, texts.text(fact.reasoning), fact.thought)
         if text.startswith(shown):
             rows += self._print(page, [*self._splitter.feed(text[len(shown) :]), *self._splitter.finish()])
         else:
@@ -82,8 +87,8 @@ class Reply:
             return self._thought
         return gap_before(block, self._printed[-1])
 
-    def _thoughts(self, page: Page, text: str) -> list[str]:
-        rows = reasoning(page, text)
+    def _thoughts(self, page: Page, text: str, thought: Thought | None) -> list[str]:
+        rows = reasoning(page, text, thought)
         self._thought = bool(rows)
         return rows
 

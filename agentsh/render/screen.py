@@ -13,6 +13,7 @@ from agentsh.events.event import Event, Opaque
 from agentsh.events.signals import (
     DiskNearlyFull,
     ReasoningDelta,
+    ReasoningEnded,
     Retrying,
     SavingStopped,
     Signal,
@@ -20,7 +21,7 @@ from agentsh.events.signals import (
     ToolProgress,
 )
 from agentsh.events.tool import ApprovalAsked, CodeEdit, ToolCall, ToolResult, ToolStarted
-from agentsh.events.turn import AgentMessage, ContextBuilt, TurnFinished, UserMessage
+from agentsh.events.turn import AgentMessage, ContextBuilt, Thought, TurnFinished, UserMessage
 from agentsh.events.user import SideAnswer, SideQuestion, UserCommand, UserCommandEnded
 from agentsh.ports.texts import Texts
 from agentsh.render import theme
@@ -153,6 +154,8 @@ class ScreenRenderer:
             case ReasoningDelta(text):
                 self._retry = ""
                 self._reply.think(text)
+            case ReasoningEnded(ms, words):
+                self._reply.thought(Thought(ms=ms, words=words))
             case ToolProgress(call_seq, text):
                 call = self._calls.find(call_seq)
                 if call is not None:

@@ -19,6 +19,7 @@ HELP = (
     ("@", "a file: Tab puts it in, and it is sent along"),
     ("!cmd, !!cmd", "run it in the workspace; with !! the model is not told"),
     ("PgUp, PgDn", "the rest of what a command shows; Esc takes it away"),
+    ("Ctrl-T", "what the model thought; again, or Esc: away"),
     ("Ctrl-R", "search the history"),
     ("Ctrl-X Ctrl-E", "write in your editor"),
     ("Ctrl-C", "interrupt; clear the line; twice: leave"),
@@ -186,6 +187,13 @@ def _paging(keys: KeyBindings, prompt: "Prompt", plain: Filter) -> None:
     @keys.add("pageup", filter=long)
     def _up(event: KeyPressEvent) -> None:
         prompt.notice.turn(-1)
+
+    @keys.add("c-t", filter=plain)
+    def _thoughts(event: KeyPressEvent) -> None:
+        if prompt.notice:
+            prompt.hush()
+        else:
+            prompt.actions.enter("/reasoning")
 
     @keys.add("escape", filter=shown & ~Condition(prompt.actions.working))
     def _away(event: KeyPressEvent) -> None:

@@ -10,7 +10,7 @@ import pyte
 from agentsh.events import session, tool, turn
 from agentsh.events.base import Fact, Usage
 from agentsh.events.event import Event, Opaque
-from agentsh.events.signals import ReasoningDelta, Signal, TextDelta
+from agentsh.events.signals import ReasoningDelta, ReasoningEnded, Signal, TextDelta
 from agentsh.ports.texts import InlineTexts
 from agentsh.render.screen import ScreenRenderer
 
@@ -85,12 +85,19 @@ class Story:
     def user(self, text: str) -> Event:
         return self.event(turn.UserMessage(text=text, attachments=()))
 
-    def agent(self, text: str, finish: turn.Finish = "stop", reasoning: str | None = None) -> Event:
+    def agent(
+        self,
+        text: str,
+        finish: turn.Finish = "stop",
+        reasoning: str | None = None,
+        thought: turn.Thought | None = None,
+    ) -> Event:
         return self.event(
             turn.AgentMessage(
-                text=text, reasoning=reasoning, model="gpt-5", finish=finish, usage=USAGE, cost_usd=0.0006
+                text=text, reasoning=reasoning, model="gpt-5", finish=finish, usage=USAGE, cost_usd=0.0006,
+                thought=thought,
             )
-        )
+        )  # fmt: skip
 
     def call(self, name: str, arguments: str, status: Any, for_user: str, **more: Any) -> list[Event]:
         diff = more.pop("diff", None)
@@ -122,7 +129,14 @@ def whole_story() -> list[Event]:
         s.init(),
         s.user("修复失败的测试\nand a second line, long enough to be wrapped in a terminal of eighty, yes"),
     ]
-    events.append(s.agent("I will run the tests first.", "tool_calls", "The user wants the tests fixed. " * 12))
+    events.append(
+        s.agent(
+            "I will run the tests first.",
+            "tool_calls",
+            "The user wants the tests fixed. " * 12,
+            turn.Thought(ms=3210, words=72),
+        )
+    )
     output = "pytest -q · exit 1\n" + "\n".join(f"line {n} of the output" for n in range(40))
     events += s.call("shell", '{"command": "pytest -q"}', "ok", output, exit=1)
     diff = "@@ -7,2 +7,2 @@\n def total():\n-    return 40\n+    return 42\n"
@@ -186,6 +200,8 @@ def signals_for(event: Event, rng: random.Random) -> Iterator[Signal]:
     if isinstance(event.fact, turn.AgentMessage):
         for piece in chunks(str(event.fact.reasoning or ""), rng):
             yield ReasoningDelta(piece)
+        if event.fact.thought is not None:
+            yield ReasoningEnded(event.fact.thought.ms, event.fact.thought.words)
         for piece in chunks(str(event.fact.text), rng):
             yield TextDelta(piece)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from agentsh.events.event import Event
 from agentsh.events.signals import DiskNearlyFull, Retrying, SavingStopped, TextDelta, ToolProgress
+from agentsh.events.turn import Thought
 from agentsh.events.union import KINDS
 from agentsh.render.lines import LINES
 from tests.render.rig import (
@@ -45,6 +46,21 @@ def test_golden_pages(width: int, colour: bool) -> None:
 
 def test_colour_changes_nothing_but_colour() -> None:
     assert SGR.sub("", replayed(whole_story(), 80, colour=True)) == replayed(whole_story(), 80)
+
+
+@pytest.mark.parametrize("thought", [None, Thought(ms=3_400, words=2)])
+def test_reasoning_leaves_one_line_live_and_again(thought: Thought | None) -> None:
+    s = Story()
+    events = [
+        s.user("x"),
+        s.agent("Answer.", reasoning="secretly thinking aloud\n" * 40, thought=thought),
+        s.finished(),
+    ]
+    written, _ = live_run(events, 80, random.Random(3))
+    lines = terminal_lines(written, 80)
+    assert lines == terminal_lines(replayed(events, 80), 80)
+    said = "∴ thought, 120 words" if thought is None else "∴ thought for 3.4 s, 2 words"
+    assert [line for line in lines if line.startswith("∴") or "aloud" in line] == [said]
 
 
 def test_every_kind_of_fact_has_lines() -> None:

@@ -24,7 +24,7 @@ from agentsh.engine.user_command import UserCommands
 from agentsh.events.codec import decode
 from agentsh.events.event import Event
 from agentsh.events.session import EnvironmentChanged, SessionInit, WorkspaceOrigin
-from agentsh.events.signals import TextDelta
+from agentsh.events.signals import ReasoningDelta, TextDelta
 from agentsh.ports.model import Prompt, Reply, Streamed
 from agentsh.ports.tokens import ByteEstimate
 from agentsh.ports.tool import Tool, ToolContext, ToolOutcome, ToolSpec
@@ -41,6 +41,8 @@ from agentsh.workspace.local import LocalWorkspace
 from tests.engine.rig import ID, NoWorkspace
 
 LONG = "\n\n".join(f"Marker {n:03} of a **streamed** answer, with `code` and some more words." for n in range(60))
+
+THOUGHTS = [f"thought-{n:03}" + ("\n" if n % 6 == 5 else " ") for n in range(420)]
 
 
 class EchoModel(ScriptedModel):
@@ -61,10 +63,14 @@ class EchoModel(ScriptedModel):
 
             yield Reply("", None, (Call("call_1", said, '{"path": "x"}'),), "tool_calls", None, "echo")
             return
+        for word in THOUGHTS if said == "think" else ():
+            yield ReasoningDelta(word)
+            await asyncio.sleep(0.001)
         if said == "essay":
             async for item in essay():
                 yield item
             return
+        reasoning = "".join(THOUGHTS) if said == "think" else None
         text = {"long": LONG, "\0": "The tool is done.", "count": ""}.get(said)
         if text is None:
             lines = said.count("\n") + 1
@@ -72,7 +78,7 @@ class EchoModel(ScriptedModel):
         for n in range(0, len(text), 13):
             yield TextDelta(text[n : n + 13])
             await asyncio.sleep(0.002)
-        yield Reply(text, None, (), "stop", None, "echo")
+        yield Reply(text, reasoning, (), "stop", None, "echo")
 
 
 async def essay() -> AsyncGenerator[Streamed, None]:

@@ -236,6 +236,22 @@ def test_up_takes_the_newest_queued_text_back_and_ctrl_s_steers() -> None:
         ready(t, 1, "one\n\n  two")
 
 
+def test_reasoning_is_folded_and_a_key_opens_it() -> None:
+    with Terminal() as t:
+        t.type("think\r")
+        t.wait(lambda: "thought-1" in t.page)  # it streams while it is thought
+        ready(t, 1)
+        assert re.search(r"^∴ thought for \d+(\.\d)? m?s, 420 words$", t.page, re.MULTILINE)
+        assert "thought-" not in t.page
+        t.type("half\x14")
+        t.wait(lambda: "what the model thought:" in t.page and "thought-000" in t.page)
+        t.type("\x1b[6~" * 40)
+        t.wait(lambda: "thought-419" in t.page)
+        t.type("\x14")
+        t.wait(lambda: "thought-" not in t.page)
+        assert "› half" in t.page
+
+
 def test_history_is_kept_private_and_tolerates_garbage(tmp_path: Path) -> None:
     file = tmp_path / "history"
     file.write_bytes(b'"older"\n\xff\xfe garbage\n"\\ud800 lone"\n[1, 2]\n{"a\n')

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentsh.app.settings import check_bucket_url
+from agentsh.app.hosts import check_bucket_url
 from agentsh.base.errors import StorageError, StorageRefused, StorageUnavailable
 from agentsh.stores.bucket import Bucket
 from agentsh.stores.bucket_files import FileBucket
