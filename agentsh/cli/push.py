@@ -4,8 +4,8 @@ import os
 import sys
 
 from agentsh.app.catalog import find, places
-from agentsh.app.paths import find_homes, here
 from agentsh.app.hosts import check_bucket_url
+from agentsh.app.paths import find_homes, here
 from agentsh.app.settings import load_settings
 from agentsh.app.uploading import open_bucket, pending, place_of, push, pusher
 from agentsh.base.errors import AgentshError, SessionMissing, StorageError, UsageProblem

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, TextIO
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.output import DummyOutput
 
-from agentsh.base.text import clean, one_line, plural
+from agentsh.base.text import clean, one_line
 from agentsh.ports.approver import Answer, Question
 from agentsh.repl.attention import Attention
 from agentsh.repl.notice import Notice
 from agentsh.repl.picker import Menu
+from agentsh.repl.plain_asked import AskedInWords, asked_in_words
 from agentsh.repl.rows import Row
 from agentsh.repl.terminal import ReplIO, typed_text
 
@@ -31,7 +32,6 @@ TWICE_S = 2.0
 """Within this, a second Ctrl-C means leave."""
 ARM_S = 0.25
 """A line that comes sooner than this after a question was typed before it, and is no answer."""
-PREVIEW_ROWS = 40
 READ_BYTES = 65_536
 MARK, ASKS = "› ", "? "
 WELCOME = "line mode: Enter sends a line, Ctrl-C interrupts, /help tells more, Ctrl-D leaves"
@@ -141,51 +141,6 @@ class PlainStage:
         self._out.flush()
 
 
-class _Asked:
-    """One question. left: lines of the preview that were not shown yet."""
-
-    def __init__(self, question: Question, now_s: float) -> None:
-        self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self.question = question
-        self.since_s = now_s
-        self.left = clean(question.preview).expandtabs(4).rstrip("\n").split("\n")
-
-    def head(self) -> list[str]:
-        """Return what is asked, and the words that answer it."""
-        question = self.question
-        rows = [f"? {one_line(question.tool, 40)} {one_line(question.subject, 400)}"]
-        rows += [f"  {one_line(question.why, 400)}"] if question.why else []
-        rows += self.more()
-        if question.rules:
-            rows.append("  session and project allow: " + ", ".join(one_line(rule, 200) for rule in question.rules))
-        return [*rows, self.words()]
-
-    def more(self) -> list[str]:
-        """Return the next lines of the preview."""
-        some, self.left = self.left[:PREVIEW_ROWS], self.left[PREVIEW_ROWS:]
-        rest = [f"  … {plural(len(self.left), 'more line')}: type more"] if self.left else []
-        return [f"  {line}" for line in some] + rest
-
-    def words(self) -> str:
-        """Return the words that answer it."""
-        project = ", project (and in this project from now on)" if self.question.rules else ""
-        return f"  type yes, session (yes, for this session){project}, no, or no and why:"
-
-    def answered(self, line: str) -> Answer | None:
-        """Return what a line says, or None where it is no answer."""
-        word, _, reason = line.strip().partition(" ")
-        match word.lower().rstrip(",.:"):
-            case "yes" | "y" if not reason:
-                return Answer("yes")
-            case "session" | "s" if not reason:
-                return Answer("session")
-            case "project" | "p" if not reason and self.question.rules:
-                return Answer("project")
-            case "no" | "n":
-                return Answer("no", one_line(reason, 1_000) or None)
-        return None
-
-
 class PlainPrompt:
     """Reads lines, in the place of `Prompt`. actions: see there."""
 
@@ -204,7 +159,7 @@ class PlainPrompt:
         self._lines: list[str] = []
         self._draft = ""
         self._ended = False
-        self._asked: _Asked | None = None
+        self._asked: AskedInWords | None = None
         self._ctrl_c_s = float("-inf")
 
     async def run(self, draft: str = "") -> None:
@@ -283,7 +238,7 @@ class PlainPrompt:
         """Return the answer, a line that begins with one of the words. Without more lines it is no."""
         if self._ended:
             return Answer("no")
-        asked = self._asked = _Asked(question, self._now_s())
+        asked = self._asked = asked_in_words(question, self._now_s())
         self._say(asked.head())
         self._stage.invite(ASKS)
         try:
@@ -360,7 +315,7 @@ class PlainPrompt:
             self._actions.enter(text)
         asyncio.get_running_loop().call_soon(self.refresh)
 
-    def _answer(self, asked: _Asked, line: str) -> None:
+    def _answer(self, asked: AskedInWords, line: str) -> None:
         answer = asked.answered(line)
         if answer is not None:
             asked.answer.set_result(answer)

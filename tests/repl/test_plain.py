@@ -9,7 +9,11 @@ from typing import Any
 
 import pytest
 
+from agentsh.ports.approver import Answer
+from agentsh.ports.asker import UserQuestion
+from agentsh.repl.ask_user import ModelQuestion
 from agentsh.repl.plain import ARM_S
+from agentsh.repl.plain_asked import asked_in_words
 from agentsh.testing.server import ScriptedServer, call, reply
 from tests.e2e.conftest import serve, shell
 from tests.e2e.harness import Shell, of_type
@@ -86,6 +90,16 @@ def test_what_is_typed_before_a_question_is_no_answer_to_it() -> None:
         invited(t, 2)
         assert "✗ refused" in t.raw
         assert "You said: yes" in t.raw
+
+
+async def test_a_question_of_the_models_is_answered_by_number_by_text_or_not_at_all() -> None:
+    asked = asked_in_words(ModelQuestion.of(UserQuestion("Which\x1b[2J one?", ("red", "blue"))), 0.0)
+    assert asked.head() == [
+        "? the model asks:", "  Which one?", "  1 red", "  2 blue",
+        "  type a number or an answer; an empty line gives none:",
+    ]  # fmt: skip
+    said = [asked.answered(line) for line in ("2", "3", " green ", "")]
+    assert said == [Answer("yes", "blue"), Answer("yes", "3"), Answer("yes", "green"), Answer("no")]
 
 
 def test_ctrl_c_interrupts_gives_the_queue_back_and_leaves_at_the_second() -> None:
