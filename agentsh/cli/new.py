@@ -18,6 +18,7 @@ from agentsh.cli.options import RunOptions
 
 if TYPE_CHECKING:
     from agentsh.app.build import Running
+    from agentsh.app.choosing import Pick
     from agentsh.cli.start import Stage
     from agentsh.engine.session import Session
     from agentsh.workspace.provision import Provisioned
@@ -58,14 +59,14 @@ def _start(options: NewOptions, homes: Homes, settings: Settings, cwd: Path) -> 
     import asyncio
 
     from agentsh.app.build import Plan, new_session
-    from agentsh.app.choosing import for_new
+    from agentsh.app.first_run import recall
     from agentsh.app.rooms import room_of
     from agentsh.cli import start
 
     prompt = options.run.first_prompt()
     along = start.images(options.run)
     _tell(homes.note)
-    pick = asyncio.run(for_new(settings, os.environ, options.run.model))
+    settings, pick = asyncio.run(_picked(options, settings))
     _tell(pick.note)
     room_of(settings, pick.choice, options.run.budget_tokens)  # what cannot be is told before anything is made
     prepare(homes.write)
@@ -73,6 +74,10 @@ def _start(options: NewOptions, homes: Homes, settings: Settings, cwd: Path) -> 
     _tell(provisioned.note)
     mode, said = first_mode(settings, options.run.mode)
     _tell(said)
+    if options.run.seen and not recall(os.environ).introduced:
+        from agentsh.cli import welcome
+
+        welcome.introduce(pick.choice, provisioned, mode, settings)
 
     async def opening(stage: "Stage") -> "Running":
         plan = Plan(homes.write, settings, pick.choice, stage.screens, stage.limits, options.run.budget_tokens)
@@ -91,6 +96,20 @@ def _start(options: NewOptions, homes: Homes, settings: Settings, cwd: Path) -> 
     return asyncio.run(
         start.run(options.run, homes.write, settings, prompt, opening=opening, first=first, along=along)
     )
+
+
+async def _picked(options: NewOptions, settings: Settings) -> "tuple[Settings, Pick]":
+    """Return the model to talk to; where nothing is configured, a new user on a terminal is asked, once."""
+    from agentsh.app.choosing import NoModel, for_new
+
+    try:
+        return settings, await for_new(settings, os.environ, options.run.model)
+    except NoModel:
+        if not options.run.seen:
+            raise
+        from agentsh.cli import welcome
+
+        return await welcome.without_a_model(settings, os.environ)
 
 
 def _tell(note: str | None) -> None:

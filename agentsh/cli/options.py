@@ -33,6 +33,11 @@ class RunOptions:
             return True
         return not self.plain and not (sys.stdin.isatty() and sys.stdout.isatty())
 
+    @property
+    def seen(self) -> bool:
+        """Whether somebody sits at a terminal, who can be told and asked."""
+        return not self.alone and sys.stdin.isatty() and sys.stdout.isatty()
+
     def first_prompt(self) -> str | None:
         """Return the prompt to begin with, read from stdin where it comes from there; None to ask for it.
 

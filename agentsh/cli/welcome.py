@@ -1,0 +1,98 @@
+"""The first run on a terminal: one question where no model is configured, three lines about what will happen."""
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from agentsh.app import first_run, sandboxes
+from agentsh.app.choosing import NoModel, Pick, for_new
+from agentsh.app.paths import find_homes, here
+from agentsh.app.settings import Settings, load_settings
+from agentsh.base.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from agentsh.app.settings import Choice
+    from agentsh.workspace.provision import Provisioned
+
+AGAIN = "the demo model, as you chose: it is a script; `--model NAME` or OPENAI_API_KEY says otherwise"
+TRIES = 3
+WIDEST = 100
+
+
+async def without_a_model(settings: Settings, env: Mapping[str, str]) -> tuple[Settings, Pick]:
+    """Ask once what to do where nothing is configured; return the settings then, and the model.
+
+    Raises:
+        NoModel: the user wants to see to it first.
+    """
+    memory = first_run.recall(env)
+    if memory.without_a_model == "demo":
+        return settings, (await for_new(settings, env, "demo"))._replace(note=AGAIN)
+    if memory.without_a_model == "none":
+        raise NoModel
+    keys = first_run.found_keys(env, [*settings.models])
+    ways = [f"{key.name:<11} {key.variable} is set; {key.base_url}" for key in keys]
+    ways += ["demo        offline and scripted: to look around without a key", "none        I see to it first"]
+    print("No model is configured, and no local server was found. You can use:")
+    for number, way in enumerate(ways, 1):
+        print(f"  {number}  {way}")
+    chosen = _number(len(ways))
+    if chosen < len(keys):
+        return await _configured(keys[chosen], env)
+    first_run.remember(env, memory._replace(without_a_model="demo" if chosen == len(keys) else "none"))
+    if chosen > len(keys):
+        raise NoModel
+    return settings, await for_new(settings, env, "demo")
+
+
+async def _configured(provider: first_run.Provider, env: Mapping[str, str]) -> tuple[Settings, Pick]:
+    for _ in range(TRIES):
+        model = _line(f"Which model of {provider.name}? ")
+        try:
+            file = first_run.add_profile(env, provider, model)
+        except UsageProblem as problem:
+            print(f"  {problem}")
+            continue
+        print(f"  noted in {file}")
+        settings = load_settings(find_homes(here(), env), env)
+        return settings, await for_new(settings, env, None)
+    raise NoModel
+
+
+def introduce(choice: "Choice", made: "Provisioned", mode: str, settings: Settings) -> None:
+    """Say what a new user has to know, in three lines, once."""
+    kind = sandboxes.choice(settings)[0]
+    columns = min(shutil.get_terminal_size().columns, WIDEST)
+    for name, text in first_run.explained(choice, made, mode, kind, network=settings.sandbox.network):
+        lead = f"  {name:<11}" if columns >= 60 else f"  {name}: "
+        after = " " * len(lead) if columns >= 60 else "    "
+        print(textwrap.fill(text, max(columns - 1, 20), initial_indent=lead, subsequent_indent=after))
+    print()
+    first_run.remember(os.environ, first_run.recall(os.environ)._replace(introduced=True))
+
+
+def _number(most: int) -> int:
+    for _ in range(TRIES):
+        text = _line("Which? [1] ") or "1"
+        if text.isascii() and text.isdigit() and 1 <= int(text[:3]) <= most:
+            return int(text[:3]) - 1
+        print(f"  a number from 1 to {most}")
+    return most - 1
+
+
+def _line(prompt: str) -> str:
+    """Return a line that was typed.
+
+    Raises:
+        NoModel: there are no more.
+    """
+    sys.stdout.write(prompt)
+    sys.stdout.flush()
+    line = sys.stdin.readline()
+    if not line:
+        print()
+        raise NoModel
+    return line.strip()
