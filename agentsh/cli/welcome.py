@@ -1,7 +1,6 @@
 """The first run on a terminal: one question where no model is configured, three lines about what will happen."""
 
 import os
-import shutil
 import sys
 import textwrap
 from collections.abc import Mapping
@@ -65,7 +64,7 @@ async def _configured(provider: first_run.Provider, env: Mapping[str, str]) -> t
 def introduce(choice: "Choice", made: "Provisioned", mode: str, settings: Settings) -> None:
     """Say what a new user has to know, in three lines, once."""
     kind = sandboxes.choice(settings)[0]
-    columns = min(shutil.get_terminal_size().columns, WIDEST)
+    columns = min(os.get_terminal_size(sys.stdout.fileno()).columns or WIDEST, WIDEST)
     for name, text in first_run.explained(choice, made, mode, kind, network=settings.sandbox.network):
         lead = f"  {name:<11}" if columns >= 60 else f"  {name}: "
         after = " " * len(lead) if columns >= 60 else "    "
