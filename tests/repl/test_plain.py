@@ -166,6 +166,7 @@ def test_every_way_into_it_is_plain_from_the_first_byte(
 
 
 def test_lines_come_from_a_pipe_where_it_is_asked_for(shell: Shell, serve: Callable[..., ScriptedServer]) -> None:
+    """Field report K170."""
     serve(reply("First answer."), reply("Second answer."))
     done = shell.run("new", "--plain", stdin=b"one\ntwo")
     assert done.code == 0, done.err
@@ -178,6 +179,7 @@ def test_lines_come_from_a_pipe_where_it_is_asked_for(shell: Shell, serve: Calla
 def test_without_a_terminal_and_without_the_word_it_is_one_prompt_and_one_answer(
     shell: Shell, serve: Callable[..., ScriptedServer]
 ) -> None:
+    """Field report K170: no prompt library is asked to draw into a pipe."""
     serve(reply("Only the answer."))
     assert shell.run("new", stdin=b"one").text == "Only the answer.\n"
 
