@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 AGAIN = "the demo model, as you chose: it is a script; `--model NAME` or OPENAI_API_KEY says otherwise"
 TRIES = 3
-WIDEST = 100
+WIDEST, NARROW = 100, 60
+"""Columns."""
 
 
 async def without_a_model(settings: Settings, env: Mapping[str, str]) -> tuple[Settings, Pick]:
@@ -33,11 +34,11 @@ async def without_a_model(settings: Settings, env: Mapping[str, str]) -> tuple[S
     if memory.without_a_model == "none":
         raise NoModel
     keys = first_run.found_keys(env, [*settings.models])
-    ways = [f"{key.name:<11} {key.variable} is set; {key.base_url}" for key in keys]
-    ways += ["demo        offline and scripted: to look around without a key", "none        I see to it first"]
-    print("No model is configured, and no local server was found. You can use:")
+    ways = [f"{key.name}: {key.variable} is set; {key.base_url}" for key in keys]
+    ways += ["demo: offline and scripted, to look around without a key", "none: I see to it first"]
+    _say("", "No model is configured, and no local server was found. You can use:")
     for number, way in enumerate(ways, 1):
-        print(f"  {number}  {way}")
+        _say(f"  {number}  ", way)
     chosen = _number(len(ways))
     if chosen < len(keys):
         return await _configured(keys[chosen], env)
@@ -64,13 +65,20 @@ async def _configured(provider: first_run.Provider, env: Mapping[str, str]) -> t
 def introduce(choice: "Choice", made: "Provisioned", mode: str, settings: Settings) -> None:
     """Say what a new user has to know, in three lines, once."""
     kind = sandboxes.choice(settings)[0]
-    columns = min(os.get_terminal_size(sys.stdout.fileno()).columns or WIDEST, WIDEST)
     for name, text in first_run.explained(choice, made, mode, kind, network=settings.sandbox.network):
-        lead = f"  {name:<11}" if columns >= 60 else f"  {name}: "
-        after = " " * len(lead) if columns >= 60 else "    "
-        print(textwrap.fill(text, max(columns - 1, 20), initial_indent=lead, subsequent_indent=after))
+        _say(f"  {name:<11}" if _columns() >= NARROW else f"  {name}: ", text)
     print()
     first_run.remember(os.environ, first_run.recall(os.environ)._replace(introduced=True))
+
+
+def _columns() -> int:
+    return min(os.get_terminal_size(sys.stdout.fileno()).columns or WIDEST, WIDEST)
+
+
+def _say(lead: str, text: str) -> None:
+    """Print a text behind a lead, wrapped."""
+    after = " " * (len(lead) if _columns() >= NARROW else min(len(lead), 4))
+    print(textwrap.fill(text, max(_columns() - 1, 20), initial_indent=lead, subsequent_indent=after))
 
 
 def _number(most: int) -> int:
