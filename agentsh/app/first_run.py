@@ -48,7 +48,7 @@ PROVIDERS = (
     Provider("xai", "XAI_API_KEY", "https://api.x.ai/v1"),
 )
 """Whose Chat Completions are compatible, by their own documents. OPENAI_API_KEY needs no question."""
-_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}")
+_MODEL = "[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}"
 
 
 def found_keys(env: Mapping[str, str], profiles: Sequence[str]) -> list[Provider]:
@@ -80,7 +80,7 @@ def add_profile(env: Mapping[str, str], provider: Provider, model: str) -> Path:
     Raises:
         UsageProblem: the model's name is none, or the file cannot be written.
     """
-    if not _MODEL.fullmatch(model):
+    if not re.fullmatch(_MODEL, model):
         raise UsageProblem(f"{one_line(model, 60)!r} is no name of a model", hint="as the provider's list has it")
     file = user_home(env) / "agentsh.toml"
     profile = (

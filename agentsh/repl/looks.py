@@ -16,10 +16,9 @@ from agentsh.base.palette import DARK, LIGHT, RGB, Palette, for_background
 ThemeName = Literal["auto", "light", "dark", "plain"]
 THEMES: tuple[ThemeName, ...] = get_args(ThemeName)
 ASK = "\x1b]11;?\x1b\\"
-ANSWER = re.compile(
-    r"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})[^\x07\x1b]*(?:\x07|\x1b\\)"
-)
-_BEGUN = re.compile(r"\x1b\](?:1(?:1(?:;[^\x07\x1b]{0,40}\x1b?)?)?)?$")
+_ANSWER = r"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})[^\x07\x1b]*(?:\x07|\x1b\\)"
+_BEGUN = r"\x1b\](?:1(?:1(?:;[^\x07\x1b]{0,40}\x1b?)?)?)?$"
+"""Compiled when they are first needed, which is after the start."""
 ANSWER_S = 5.0
 """Later than this after the question, what looks like the beginning of an answer is a key again."""
 _PALETTES = {"light": LIGHT, "dark": DARK}
@@ -92,12 +91,12 @@ class Looks:
         if not self._held and time.monotonic() > self._until_s:
             return data
         data, self._held = self._held + data, ""
-        found = ANSWER.search(data)
+        found = re.search(_ANSWER, data)
         if found is not None:
             self._until_s = float("-inf")
             self._heard(_colour(found.groups()))
             return data[: found.start()] + data[found.end() :]
-        begun = _BEGUN.search(data)
+        begun = re.search(_BEGUN, data)
         if begun is not None and time.monotonic() <= self._until_s:
             self._held = begun[0]
             return data[: begun.start()]
