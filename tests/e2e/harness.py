@@ -112,6 +112,12 @@ class Shell:
         self.started.append(process)
         return process
 
+    def introduced(self) -> None:
+        """Let it not be the first run of the user, which would tell three lines that are no facts."""
+        file = self.home.parent / ".agentsh" / "first-run.json"
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file.write_text('{"introduced": true}', encoding="utf-8")
+
     @property
     def ids(self) -> list[str]:
         return sorted(p.name for p in (self.home / "sessions").iterdir()) if (self.home / "sessions").is_dir() else []

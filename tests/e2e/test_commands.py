@@ -18,6 +18,7 @@ HOSTILE = "a\x1b]52;c;aGk=\x07b \x1b[2Jc <script>alert(1)</script> ![x](http://1
 
 
 def terminal(shell: Shell, *words: str, columns: int = 80, rows: int = 30) -> Terminal:
+    shell.introduced()
     return Terminal(columns, rows, argv=[str(COMMAND), *words], cwd=shell.cwd, **shell.env(TERM="xterm-256color"))
 
 

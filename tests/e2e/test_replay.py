@@ -32,6 +32,7 @@ Done."""
 
 
 def terminal(shell: Shell, columns: int, *words: str) -> Terminal:
+    shell.introduced()
     env = shell.env(TERM="xterm-256color")
     return Terminal(columns, 24, argv=[str(COMMAND), *words], cwd=shell.cwd, **env)
 
