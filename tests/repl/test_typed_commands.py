@@ -22,6 +22,7 @@ from agentsh.repl import commands
 from agentsh.repl.backend import CustomCommand
 from agentsh.repl.commands import SlashContext
 from agentsh.repl.loop import Repl
+from agentsh.repl.prompt import Prompt
 from agentsh.repl.terminal import ReplIO
 from agentsh.testing import MemoryStore, ScriptedModel
 from agentsh.workspace.local import LocalWorkspace
@@ -62,12 +63,17 @@ class Talk:
         self.running = asyncio.create_task(loop.run())
 
     @property
+    def _prompt(self) -> Prompt:
+        assert isinstance(self._loop._prompt, Prompt)
+        return self._loop._prompt
+
+    @property
     def typed(self) -> str:
-        return self._loop._prompt.buffer.text
+        return self._prompt.buffer.text
 
     @property
     def notice(self) -> str:
-        rows = self._loop._prompt.notice.rows(200, 20)
+        rows = self._prompt.notice.rows(200, 20)
         return "\n".join(row if isinstance(row, str) else "".join(part[1] for part in row) for row in rows)
 
     def leave(self) -> None:
