@@ -75,13 +75,6 @@ class Repl:
 
         return PlainPrompt(self._io, self._io.plain, actions)
 
-    def _made(self, actions: Actions) -> "Prompt | PlainPrompt":
-        if self._io.plain is None:
-            return Prompt(self._io, self._status, self._waiting, actions)
-        from agentsh.repl.plain import PlainPrompt
-
-        return PlainPrompt(self._io, self._io.plain, actions)
-
     @contextlib.contextmanager
     def signals(self) -> Iterator[None]:
         """Take the signals of a terminal while the loop runs."""
