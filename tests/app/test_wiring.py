@@ -47,7 +47,7 @@ def _plain(final: FinalRenderer, lines: JsonRenderer) -> tuple[Renderer, Rendere
 
 def test_the_screen_is_a_live_renderer() -> None:
     members: set[Any] = {name for name in vars(LiveRenderer) if not name.startswith("_")}
-    assert members == {"remark", "suspend", "resume", "tick"}
+    assert members == {"remark", "suspend", "resume", "tick", "use"}
     assert all(callable(getattr(ScreenRenderer, name)) for name in members)
 
 

@@ -243,7 +243,7 @@ MUTANTS = (
         "name of the sealed file not durable before the plain one goes",
         Options(machine=NoSealedName),
         short=True,
-        turns=1,
+        turns=2,
     ),
     _code("names of a killed process trusted", {"agentsh.log.recover._make_names_durable": _nothing}, short=True),
     _code(
