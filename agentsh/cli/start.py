@@ -11,7 +11,6 @@ from agentsh.app.paths import Home
 from agentsh.app.settings import Settings
 from agentsh.base.clock import SystemClock, timestamp
 from agentsh.base.text import clean
-from agentsh.cli import headless
 from agentsh.cli.options import RunOptions
 from agentsh.cli.piped import need_prompt
 from agentsh.engine.session import Session
@@ -50,6 +49,8 @@ async def run(
         settings.session.max_cost_usd if options.max_cost_usd is None else options.max_cost_usd,
     )
     if options.alone:
+        from agentsh.cli import headless
+
         interruption = headless.Interruption()
         interruption.install()
         screens = headless.screens(home, interruption, json=options.json)

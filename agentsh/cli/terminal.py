@@ -17,7 +17,7 @@ from agentsh.app.settings import Settings
 from agentsh.app.stores import blob_store
 from agentsh.app.texts import BlobTexts
 from agentsh.base.text import plural
-from agentsh.cli.context import newest_rows
+from agentsh.cli.behind import load_behind
 from agentsh.cli.start import Stage as SessionStage
 from agentsh.engine.turn import Limits
 from agentsh.events.turn import Attachment
@@ -117,16 +117,19 @@ class Terminal:
         self._io.along = along
         self._io.workspace, self._io.sandbox = running.workspace, running.workspace.sandbox
         self._io.clean = running.clean
-        self._io.context = lambda columns: asyncio.to_thread(newest_rows, running.home, running.id, columns)
+        self._io.context = partial(_context_rows, running)
         self._io.fork = partial(_forked, running)
         self._io.backend = AppBackend(running, self.settings)
         self._io.first_typed = prompt is None
         self._io.first_text = prompt if prompt is not None else self._typed_before()
-        if running.session.state.model != "demo":
-            from agentsh.models.openai_chat import preload
-
-            preload()
+        self._io.behind = partial(load_behind, model=running.session.state.model != "demo")
         return await run_repl(running.session, self._io)
+
+
+async def _context_rows(running: Running, columns: int) -> list[str]:
+    from agentsh.cli.context import newest_rows
+
+    return await asyncio.to_thread(newest_rows, running.home, running.id, columns)
 
 
 async def _forked(running: Running, at: int | None) -> list[str]:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import ssl
-import threading
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING, Any
 
@@ -37,13 +36,6 @@ DRAIN_S = 0.1
 """Seconds for the end of the body after `[DONE]`: read to its end, a connection can be used again."""
 ANY_KEY = "none"
 """What a server on this machine is sent where no key is set; the client insists on one."""
-
-
-def preload() -> threading.Thread:
-    """Begin to import openai (0.2 s) in a daemon thread, while the user reads or types; return it."""
-    thread = threading.Thread(target=load_openai, name="preload-openai", daemon=True)
-    thread.start()
-    return thread
 
 
 class OpenAIChat:

@@ -1,14 +1,14 @@
-"""A block of Markdown to lines of a terminal. Nothing of the text is dropped: HTML is shown as it was written."""
+"""A block of Markdown to lines of a terminal. Nothing of the text is dropped: HTML is shown as it was written.
+
+The parser, tables and the highlighter load with the first block that needs them, or by `preload`: a prompt does not.
+"""
 
 from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
-from rich import box
 from rich.cells import cell_len
 from rich.style import Style
-from rich.syntax import Syntax
-from rich.table import Table
 from rich.text import Text
 
 from agentsh.base.text import clean
@@ -16,12 +16,30 @@ from agentsh.render import theme
 from agentsh.render.paint import MIN_WIDTH, Painter
 from agentsh.render.split import Block
 
-_PARSER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("reference")
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
 _INLINE = {"em": theme.ITALIC, "strong": theme.BOLD, "s": theme.STRIKE}
 _BULLETS = "•◦▪"
 MAX_HIGHLIGHT_CHARS = 100_000
 
 Rows = list[Text]
+
+
+def preload() -> None:
+    """Load what the first answer will need (40 ms)."""
+    import rich.syntax
+    import rich.table  # noqa: F401 - the imports are the purpose
+
+    _parser()
+
+
+@cache
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("reference")
 
 
 def block_rows(block: Block, painter: Painter, width: int, *, highlight: bool = True) -> list[str]:
@@ -30,7 +48,7 @@ def block_rows(block: Block, painter: Painter, width: int, *, highlight: bool = 
     if block.kind == "code":
         rows = layout.code(block.text, block.info, width)
     else:
-        rows = layout.blocks(_PARSER.parse(block.text), width, number=block.number)
+        rows = layout.blocks(_parser().parse(block.text), width, number=block.number)
     return [line for row in rows for line in painter.rows(row, width)]
 
 
@@ -48,7 +66,7 @@ class _Layout:
         self._painter = painter
         self._highlight = highlight and painter.colour
 
-    def blocks(self, tokens: Sequence[Token], width: int, *, depth: int = 0, number: int | None = None) -> Rows:
+    def blocks(self, tokens: "Sequence[Token]", width: int, *, depth: int = 0, number: int | None = None) -> Rows:
         """Return the lines of a sequence of block tokens."""
         rows: Rows = []
         tight = False
@@ -62,7 +80,7 @@ class _Layout:
             rows.extend(made)
         return rows
 
-    def _block(self, group: Sequence[Token], width: int, depth: int, number: int | None) -> Rows:
+    def _block(self, group: "Sequence[Token]", width: int, depth: int, number: int | None) -> Rows:
         first = group[0]
         match first.type:
             case "paragraph_open":
@@ -89,13 +107,13 @@ class _Layout:
             text.wrap(self._painter.console(width), max(width, MIN_WIDTH), justify="default", overflow="fold")
         )
 
-    def _heading(self, tag: str, inline: Token, width: int) -> Rows:
+    def _heading(self, tag: str, inline: "Token", width: int) -> Rows:
         text = self._inline(inline)
         text.stylize(theme.HEADING_1 if tag == "h1" else theme.HEADING)
         # Marks stay as in the source, with colours too: the lines of a session are the same on every screen.
         return self._wrap(Text.assemble(("#" * int(tag[1]) + " ", theme.DIM), text), width)
 
-    def _list(self, group: Sequence[Token], width: int, depth: int, number: int | None) -> Rows:
+    def _list(self, group: "Sequence[Token]", width: int, depth: int, number: int | None) -> Rows:
         ordered = group[0].type == "ordered_list_open"
         at = number if number is not None else int(group[0].attrGet("start") or 1)
         rows: Rows = []
@@ -116,6 +134,8 @@ class _Layout:
         code = clean(code).expandtabs(4)
         lines: Sequence[Text]
         if self._highlight and language and len(code) <= MAX_HIGHLIGHT_CHARS:
+            from rich.syntax import Syntax
+
             text = Syntax("", language, theme=theme.CODE_THEME).highlight(code)
             lines = list(text.split("\n", allow_blank=True))[: code.count("\n") + 1]
         else:
@@ -126,7 +146,10 @@ class _Layout:
             rows.extend(Text.assemble("  ", row) for row in _fold(line, self._painter, room))
         return rows
 
-    def _table(self, group: Sequence[Token], width: int) -> Rows:
+    def _table(self, group: "Sequence[Token]", width: int) -> Rows:
+        from rich import box
+        from rich.table import Table
+
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, border_style=theme.DIM)
         row: list[Text] = []
         for n, token in enumerate(group):
@@ -145,12 +168,12 @@ class _Layout:
                 row = []
         return [Text.from_ansi(line) for line in self._painter.rows(table, width)]
 
-    def _inline(self, token: Token) -> Text:
+    def _inline(self, token: "Token") -> Text:
         text = Text()
         self._spans(iter(token.children or []), text, theme.PLAIN)
         return text
 
-    def _spans(self, tokens: Iterator[Token], text: Text, style: Style) -> None:
+    def _spans(self, tokens: "Iterator[Token]", text: Text, style: Style) -> None:
         """Append the tokens up to the end of the span that is open."""
         for token in tokens:
             if token.type in ("softbreak", "hardbreak"):
@@ -168,7 +191,7 @@ class _Layout:
             else:
                 text.append(clean(token.content).replace("\n", " "), style)
 
-    def _link(self, tokens: Iterator[Token], token: Token, text: Text, style: Style) -> None:
+    def _link(self, tokens: "Iterator[Token]", token: "Token", text: Text, style: Style) -> None:
         """Show a link as its text and its address: no hidden addresses."""
         start = len(text)
         self._spans(tokens, text, style)
@@ -192,7 +215,7 @@ def _fold(line: Text, painter: Painter, width: int) -> Rows:
     return list(line.divide(cuts))
 
 
-def _groups(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+def _groups(tokens: "Sequence[Token]") -> "Iterator[Sequence[Token]]":
     """Yield each token, or each opening token with all up to its close."""
     start, depth = 0, 0
     for n, token in enumerate(tokens):

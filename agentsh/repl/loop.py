@@ -120,6 +120,7 @@ class Repl:
         await self._prompt.ready()
         self._name()
         self._prompt.ask_background()
+        self._io.behind()
         for n, remark in enumerate(self._io.remarks):
             self._prompt.say("alarm" if self._io.trouble and n == 0 else "notice", [remark])
         if text is not None:

@@ -75,7 +75,7 @@ class ReplIO:
     all loud where `trouble`. onward: set by the loop: the session to go on with.
     looks: the theme, and the colours that come of it.
     clean: replaces secrets in what is kept of the typed. plain: where lines go in the line mode, which has no stage;
-    None for a prompt that draws.
+    None for a prompt that draws. behind: called once, when the first prompt takes keys: loads what a turn will need.
     """
 
     screen: Screen
@@ -105,6 +105,7 @@ class ReplIO:
     trouble: bool = False
     onward: Onward | None = None
     plain: "PlainStage | None" = None
+    behind: Callable[[], object] = lambda: None
 
     def custom(self) -> Mapping[str, CustomCommand]:
         """Return the commands that the user wrote. Blocks, for a few small files."""

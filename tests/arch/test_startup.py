@@ -1,5 +1,6 @@
 """What each command loads: heavy packages stay out until they are needed."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentsh.testing.server import ScriptedServer, forever, reply
+from tests.repl.pty import Terminal
 
 HEAVY = {
     "typer",
@@ -103,3 +105,55 @@ def test_a_headless_turn_and_its_resume_load_what_they_need(tmp_path: Path) -> N
             )  # fmt: skip
             assert done.returncode == 0, done.stderr
             assert done.stdout.splitlines() == ["Done.", "LOADED"], argv
+
+
+BEHIND_THE_PROMPT = {"openai", "httpx2", "anyio", "markdown_it", "pygments", "rich.table", "rich.syntax"}
+"""What the first answer needs, and no key that is typed before it."""
+NOT_FOR_A_PROMPT = {
+    *(SLOW_IN_A_TURN - {"rich", "prompt_toolkit"}),
+    "agentsh.cli.context",
+    "agentsh.cli.headless",
+    "agentsh.cli.main",
+    "agentsh.cli.replay",
+    "agentsh.repl.plain",
+    "agentsh.repl.slash",
+    "agentsh.render.final",
+    "agentsh.render.jsonl",
+}
+"""What only a command of some kind, or another screen, needs."""
+WATCHED = """
+import json, os, sys, time
+from agentsh.cli import behind
+real, told = behind._load, os.environ["TOLD"]
+def load(model):
+    before = [*sys.modules]
+    while not os.path.exists(told + ".go"):
+        time.sleep(0.01)
+    real(model)
+    with open(told + ".part", "w") as file:
+        json.dump([before, [*sys.modules]], file)
+    os.rename(told + ".part", told)
+behind._load = load
+from agentsh.cli.entry import main
+main()
+"""
+
+
+@pytest.mark.parametrize("argv", [["new", "--model", "m", "--mode", "yolo", "--empty"], ["resume", "--last"]])
+def test_a_prompt_takes_keys_before_the_rest_is_loaded(tmp_path: Path, argv: list[str]) -> None:
+    told, program = tmp_path / "told", [sys.executable, "-c", WATCHED]
+    env = {"OPENAI_BASE_URL": "http://127.0.0.1:9", "AGENTSH_HOME": str(tmp_path / "home"), "TOLD": str(told)}
+    env["HOME"] = str(tmp_path)
+    if argv[0] == "resume":
+        subprocess.run([sys.executable, "-m", "agentsh", "new", "hi", "--model", "demo", "--empty", "-p"],
+                       env={**os.environ, **env}, cwd=tmp_path, check=True, capture_output=True)  # fmt: skip
+        argv = [*argv, "--model", "m"]
+    with Terminal(argv=[*program, *argv], cwd=tmp_path, **env) as t:
+        t.type("typed")
+        t.wait(lambda: "› typed" in t.page)  # and nothing has been loaded yet
+        (tmp_path / "told.go").touch()
+        t.wait(told.exists)
+    before, after = map(set, json.loads(told.read_text()))
+    shown = {"markdown_it"} if argv[0] == "resume" else set()  # the answer of before is on the screen
+    assert before & (BEHIND_THE_PROMPT | NOT_FOR_A_PROMPT) == shown
+    assert after >= BEHIND_THE_PROMPT

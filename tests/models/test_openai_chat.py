@@ -150,7 +150,7 @@ def test_the_client_is_not_imported_before_it_is_needed() -> None:
         "import sys; from agentsh.models import openai_chat;"
         "heavy = {'openai', 'httpx2', 'anyio'};"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules);"
-        "openai_chat.preload().join();"
+        "openai_chat.load_openai();"
         "assert 'openai' in sys.modules"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
