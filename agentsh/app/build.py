@@ -224,8 +224,10 @@ async def resume_session(
     try:
         await asyncio.to_thread(kill_session, session)  # what a killed agentsh left running must not go on beside us
         if not state.last_seq:
-            what = "nothing of it reads" if opened.recovery else "it stopped before it began"
-            raise LogError(f"session {session} is empty: {what}", hint="`agentsh new` starts another")
+            lost = opened.recovery or opened.log.last_seq
+            what = "nothing of it reads" if lost else "it stopped before it began"
+            hint = f"`agentsh repair {session}` saves what can be" if lost else "`agentsh new` starts another"
+            raise LogError(f"session {session} is empty: {what}", hint=hint)
         if state.behind:
             settle(state, await asyncio.to_thread(LoggedSession(store, session).state))
         blobs = blob_store(home)

@@ -1,4 +1,4 @@
-"""What `repair` writes into a log and says of it in plain words. Loads no pydantic: three plain payloads."""
+"""What `repair` writes into a log and says of it in plain words. Loads no pydantic, unless the beginning is lost."""
 
 import json
 from collections.abc import Iterator
@@ -14,8 +14,15 @@ from agentsh.stores.repair import Repairer, repairing
 @contextmanager
 def session_repair(home: Home, session: str) -> Iterator[Repairer]:
     """Hold a session for its repair. Raises as `repairing` does."""
-    with repairing(str(home.sessions), session, WORDS) as repairer:
+    words = WORDS._replace(beginning=lambda ts: _beginning(home, session, ts))
+    with repairing(str(home.sessions), session, words) as repairer:
         yield repairer
+
+
+def _beginning(home: Home, session: str, ts: str) -> Draft:
+    from agentsh.app.beginning import beginning  # pydantic
+
+    return beginning(home, session, ts)
 
 
 def _epoch(raw: bytes) -> int:
@@ -33,7 +40,7 @@ def _filler(seq: int, first: int, last: int, ts: str) -> Draft:
     if seq != first:
         return Draft("note", ts, {"text": f"event {seq} is lost too"})
     what = f"event {first} is" if first == last else f"events {first} to {last} are"
-    return Draft("note", ts, {"text": f"{what} lost: what was left did not read (see `quarantine/`)"})
+    return Draft("note", ts, {"text": f"{what} lost: nothing is left of it that reads (see `quarantine/`)"})
 
 
 def _report(done: Repaired) -> Draft:
@@ -51,6 +58,10 @@ def _what(plan: Plan) -> list[str]:
         said.append(f"event {first} is lost" if first == last else f"events {first} to {last} are lost")
     if len(found.lost) > 5:
         said.append(f"so are others, in {plural(len(found.lost) - 5, 'place')}")
+    if plan.begins_anew:
+        said.append("the first event is made anew from what else is known of the session")
+    if plan.checkpoints:
+        said.append(f"its checkpoint still has the state up to event {max(plan.checkpoints)}")
     for branch in found.branches:
         what = plural(branch.lines, "event")
         said.append(f"{what} that another program wrote at the same time ({branch.first} to {branch.last}) left out")

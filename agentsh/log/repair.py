@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 from agentsh.base.clock import timestamp
 from agentsh.base.errors import LogError, LogTooNew
 from agentsh.log.beyond import seq_beyond
-from agentsh.log.chain import LogScan, Segment, content_bytes
+from agentsh.log.chain import Anchor, LogScan, Segment, content_bytes
 from agentsh.log.check import Survey, survey
 from agentsh.log.checkpoint import checkpoint_seqs
 from agentsh.log.files import CREATE, READ, FileSystem, make_dirs, write_all
 from agentsh.log.frame import encode_event, encode_header, resealed
+from agentsh.log.reanchor import adopt, placed, prepare, to_move
 from agentsh.log.record import Draft, Header
 from agentsh.log.recover import QUARANTINE
 from agentsh.log.salvage import MAX_FILLED, Epoch, Salvage, lines_of, salvage
@@ -29,27 +30,42 @@ from agentsh.log.segment import NEW_NAME, OPEN_NAME, chunks, discard, exists
 from agentsh.log.store import Damage
 
 WRITE_BYTES = 1 << 20
+_OUT_OF_ORDER = frozenset({"conflict", "late"})
+"""Where a repair finds lines that no reader took, or leaves some out that one did: no state of before is of that."""
 
 
 class Words(NamedTuple):
     """What this layer, which knows no event type, is told to write.
 
     epoch: see `Epoch`. filler: a draft for an event of which nothing is left, given its seq, the first and last of
-    its run, and a time. report: the draft that ends the repaired log, given what was done.
+    its run, and a time. report: the draft that ends the repaired log, given what was done. beginning: a draft for the
+    first event, where nothing of it is left, given a time; None: a filler like any other.
     """
 
     epoch: Epoch
     filler: Callable[[int, int, int, str], Draft]
     report: Callable[["Repaired"], Draft]
+    beginning: Callable[[str], Draft] | None = None
 
 
 class Plan(NamedTuple):
-    """What a repair would do. damages: why. parent: the log stays a fork of that."""
+    """What a repair would do. damages: why. parent: the log stays a fork of that.
+
+    first: seq of the first event of the log's own. checkpoints: seqs of those that keep their place.
+    """
 
     salvage: Salvage
     damages: tuple[Damage, ...]
     ordinal: int
     parent: dict[str, Any] | None
+    first: int = 1
+    checkpoints: tuple[int, ...] = ()
+
+    @property
+    def begins_anew(self) -> bool:
+        """Tell whether nothing is left of the first event."""
+        lost = any(first <= self.first <= last for first, last in self.salvage.lost)
+        return lost or (self.salvage.first_seq == self.first and not self.salvage.kept and not self.salvage.lost)
 
 
 class Repaired(NamedTuple):
@@ -85,9 +101,19 @@ def plan_repair(
         missing = sum(b - a + 1 for a, b in found.lost)
         if missing > MAX_FILLED:
             raise LogError(f"{missing:,} events of {session} are missing, more than a repair fills in")
-        return Plan(found, damages, last + 1, _parent(files, scan.segments, found))
+        moved: tuple[int, ...] = ()
+        if not _OUT_OF_ORDER & {d.kind for d in damages}:
+            moved = to_move(files, directory, session, scan.segments, found.first_seq, found.last_seq)
+        return Plan(found, damages, last + 1, _parent(files, scan.segments, found), _first(scan.segments), moved)
     finally:
         scan.close()
+
+
+def _first(segments: list[Segment]) -> int:
+    """Return the seq of the first event of the log's own: behind what a fork inherits."""
+    parents = [s.head.header.parent for s in segments if s.head.header is not None and s.head.header.parent]
+    upto = parents[-1].get("upto_seq") if parents else 0
+    return upto + 1 if type(upto) is int else 1
 
 
 def _all(seen: Survey) -> tuple[Damage, ...]:
@@ -148,7 +174,10 @@ def repair(files: FileSystem, directory: str, session: str, plan: Plan, words: W
             session, ordinal=plan.ordinal, first_seq=plan.salvage.first_seq, nonce=secrets.token_hex(8),
             created=timestamp(now), by=by, rescue=True, parent=plan.parent,
         )  # fmt: skip
-        _write_new(files, directory, header, _new_lines(files, segments, header, done, words))
+        anchors: dict[int, Anchor] = {}
+        lines = _new_lines(files, segments, header, done, words)
+        _write_new(files, directory, header, placed(lines, plan.ordinal, len(header.raw), plan.checkpoints, anchors))
+        prepare(files, directory, anchors)
     finally:
         scan.close()
     files.rename(os.path.join(directory, NEW_NAME), os.path.join(directory, OPEN_NAME))
@@ -157,7 +186,21 @@ def repair(files: FileSystem, directory: str, session: str, plan: Plan, words: W
         if name != OPEN_NAME:  # superseded, and kept under its other name
             files.unlink(os.path.join(directory, name))
     files.sync_dir(directory)
+    finish_repair(files, directory, session)
     return done
+
+
+def finish_repair(files: FileSystem, directory: str, session: str) -> None:
+    """Do what is left to do of a repair once the log has its new form. The caller holds the lease. Idempotent.
+
+    Raises:
+        OSError: the disk refused.
+    """
+    scan = LogScan(files, directory, session)
+    try:
+        adopt(files, directory, session, scan.segments)
+    finally:
+        scan.close()
 
 
 def _keep(files: FileSystem, directory: str, name: str, stamp: str) -> str:
@@ -230,11 +273,19 @@ def _new_lines(
 ) -> Iterator[bytes]:
     """Yield the lines of the repaired log: those that are kept, in order, fillers, and the report."""
     salt, dur, ts = header.salt, done.plan.salvage.dur, done.now
-    seq = done.plan.salvage.first_seq
-    for text in _ordered(files, segments, done.plan.salvage):
+    seq, plan = done.plan.salvage.first_seq, done.plan
+    anew = words.beginning(done.now) if words.beginning is not None and plan.begins_anew else None
+    if anew is not None and not plan.salvage.lost:  # there is nothing at all
+        yield encode_event(anew, seq=seq, dur=dur, salt=salt)
+        seq += 1
+    for text in _ordered(files, segments, plan.salvage):
         if isinstance(text, tuple):
+            told = text[0] + (anew is not None and text[0] == plan.first < text[1])
             for missing in range(text[0], text[1] + 1):
-                yield encode_event(words.filler(missing, text[0], text[1], ts), seq=missing, dur=dur, salt=salt)
+                draft = words.filler(missing, told, text[1], ts)
+                if anew is not None and missing == plan.first:
+                    draft = anew
+                yield encode_event(draft, seq=missing, dur=dur, salt=salt)
             seq = text[1] + 1
             continue
         line, dur, ts = _with_dur(text, dur, seq, ts)

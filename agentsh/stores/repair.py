@@ -9,7 +9,7 @@ from agentsh import __version__
 from agentsh.base.errors import LogWriteFailed, SessionMissing, SessionReadOnly
 from agentsh.log.files import FileSystem, RealFiles
 from agentsh.log.lease import take
-from agentsh.log.repair import Plan, Repaired, Words, plan_repair, repair
+from agentsh.log.repair import Plan, Repaired, Words, finish_repair, plan_repair, repair
 from agentsh.stores.verify import Verifier
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
@@ -27,6 +27,7 @@ class Repairer:
     def plan(self) -> Plan | None:
         """Return what would be done, or None where there is nothing to repair."""
         directory = os.path.join(self._root, self._session)
+        finish_repair(self._files, directory, self._session)  # of one that was interrupted
         (found,) = Verifier(self._root, None).check([self._session])
         chains = tuple(damage for damage in found.damages if damage.kind == "chain")
         return plan_repair(self._files, directory, self._session, self._words.epoch, more=chains)

@@ -245,9 +245,14 @@ def test_it_refuses_while_somebody_has_the_session(place: Place) -> None:
 
 
 def test_the_disk_fails_at_every_step(place: Place, tmp_path: Path) -> None:
-    """Wherever it stops, what read before reads, the original is there, and another try ends well."""
+    """Wherever it stops, what read before reads, the original is there, and another try ends well.
+
+    A checkpoint of the open segment keeps its place in the log all the while, or gets it back from the other try.
+    """
     parts = three_segments()
     parts[closed_name(1, 21)] = flipped(parts[closed_name(1, 21)], 900)
+    last = parts["events.jsonl"].splitlines(keepends=True)[5]
+    anchor = Anchor(35, 2, parts["events.jsonl"].index(last), last[-11:-3].decode())
     n = 0
     while True:
         n += 1
@@ -255,6 +260,7 @@ def test_the_disk_fails_at_every_step(place: Place, tmp_path: Path) -> None:
         place.directory.mkdir()
         for name, data in parts.items():
             place.put(data, name)
+        write_checkpoint(UnsyncedFiles(), str(place.directory), Checkpoint(anchor, SESSION, "r", b"state"))
         before = bodies(place.records())
         steps = ("link", "rename", "unlink", "write", "sync", "sync_dir", "mkdir")
         disk = FaultyFiles(UnsyncedFiles(), n, only=steps)
@@ -263,7 +269,9 @@ def test_the_disk_fails_at_every_step(place: Place, tmp_path: Path) -> None:
         after = bodies(place.records())
         assert {s: b for s, b in after.items() if s in before} == before, n
         place.repair()
-        assert place.verify().ok, n
+        found = place.verify()
+        assert (found.ok, found.checkpoints, found.useless) == (True, 1, ()), n
+        assert [p.name for p in (place.directory / "checkpoints").iterdir()] == ["000000000035.ckpt.zst"], n
         assert parts[closed_name(1, 21)] in place.kept()
         after = bodies(place.records())
         assert {s: b for s, b in after.items() if s in before} == before, n
