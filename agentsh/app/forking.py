@@ -23,6 +23,7 @@ from agentsh.engine.whole import LoggedSession
 from agentsh.events.codec import decode, encode
 from agentsh.events.session import SessionInit, SnapshotTaken, WorkspaceOrigin
 from agentsh.events.tool import CodeEdit
+from agentsh.log.archived import reading
 from agentsh.log.chain import Anchor, LogScan
 from agentsh.log.checkpoint import KEEP, checkpoint_seqs, is_anchored, read_checkpoint
 from agentsh.log.files import RealFiles
@@ -57,8 +58,9 @@ def state_at(home: Home, session: str, upto_seq: int) -> SessionState:
     Raises:
         SessionReadOnly: the log cannot be read.
     """
-    files, directory = RealFiles(), str(home.sessions / session)
+    directory = str(home.sessions / session)
     try:
+        files = reading(RealFiles(), directory)
         scan = LogScan(files, directory, session)
         try:
             state, anchor = SessionState(), None

@@ -7,7 +7,7 @@ import sys
 from agentsh.app.catalog import check_plain, find
 from agentsh.app.forking import fork
 from agentsh.app.paths import find_homes, here
-from agentsh.base.errors import NotTrusted, SessionReadOnly
+from agentsh.base.errors import NotTrusted
 from agentsh.base.text import clean
 from agentsh.cli.copying import CopyProgress
 from agentsh.cli.guard import print_json
@@ -18,8 +18,6 @@ def run(session: str, *, at: int | None, as_json: bool) -> int:
     place = find(find_homes(here(), os.environ), session)
     if not place.home.trusted:
         raise NotTrusted(f"{place.home.root} is not trusted, so no session is made there", hint="`agentsh trust`")
-    if place.archived:
-        raise SessionReadOnly(f"session {place.id} is archived", hint=f"`agentsh unarchive {place.id}`")
     check_plain(place)
     with CopyProgress(sys.stderr, "restoring the workspace") as progress:
         made = asyncio.run(fork(place.home, place.id, at, progress=progress.show))

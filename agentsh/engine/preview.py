@@ -100,7 +100,8 @@ async def preview(tool: Tool, arguments: Mapping[str, Any], workspace: Workspace
         except Exception:  # noqa: BLE001 - a tool that cannot be tried is shown by its arguments
             return _arguments(arguments)
         if outcome.edits:
-            return "".join(
+            stops = f"(it will not do all: {outcome.for_user})\n" if outcome.status != "ok" else ""
+            return stops + "".join(
                 (f"{edit.path}\n" if len(outcome.edits) > 1 else "") + (diff(edit) or "(nothing changes)\n")
                 for edit in outcome.edits
             )

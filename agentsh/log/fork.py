@@ -9,6 +9,7 @@ import errno
 import os
 from typing import NamedTuple
 
+from agentsh.log.archived import archive_damage, reading
 from agentsh.log.chain import END_BYTES, LogScan, Segment
 from agentsh.log.files import CREATE, FileSystem, make_dirs, write_all
 from agentsh.log.lease import LOCK_NAME, Lease, take
@@ -150,11 +151,18 @@ def fork(
 
 
 def _shared(files: FileSystem, directory: str, session: str, new: str, upto_seq: int | None) -> Branch:
-    """Link the parent's segments, as they are at one moment, into the directory `new`."""
+    """Link the segments of one moment of the parent into the directory `new`, or copy them out of its archive."""
     for _ in range(TRIES):
-        scan = LogScan(files, directory, session)
+        source = reading(files, directory)
+        if archive_damage(source):
+            raise OSError(errno.EIO, "its archive is damaged")
+        scan = LogScan(source, directory, session)
         try:
             branch = find_branch(files, scan, upto_seq)
+            if source is not files:
+                for segment in branch.segments:
+                    _copied(files, segment, new, branch)
+                return branch._replace(segments=tuple(s._replace(fd=-1) for s in branch.segments))
             if branch.segments[-1].is_open:
                 files.sync(branch.segments[-1].fd)  # what the child is said to have must outlive a power cut
             if all(_link(files, directory, segment, new, branch) for segment in branch.segments):
@@ -169,11 +177,7 @@ def _shared(files: FileSystem, directory: str, session: str, new: str, upto_seq:
 
 def _link(files: FileSystem, directory: str, segment: Segment, new: str, branch: Branch) -> bool:
     """Give the child one segment; False where it is another by now."""
-    name = segment.name
-    if segment.is_open:
-        header = segment.head.header
-        name = closed_name(segment.ordinal, header.first_seq if header is not None else 1)
-    source, target = os.path.join(directory, segment.name), os.path.join(new, name)
+    source, target = os.path.join(directory, segment.name), _target(segment, new)
     try:
         files.link(source, target)
     except FileNotFoundError:
@@ -181,10 +185,23 @@ def _link(files: FileSystem, directory: str, segment: Segment, new: str, branch:
     except OSError as error:
         if error.errno not in _CANNOT_LINK:
             raise
-        limit = branch.upto_bytes if segment is branch.segments[-1] and segment.sealed is None else segment.limit
-        _copy(files, segment.fd, target, limit if segment.sealed is None else None)
+        _copied(files, segment, new, branch)
         return True
     return files.stat(target).inode == segment.inode
+
+
+def _target(segment: Segment, new: str) -> str:
+    """Return what a segment is called in the child: one that is open here is a closed one there."""
+    if not segment.is_open:
+        return os.path.join(new, segment.name)
+    header = segment.head.header
+    return os.path.join(new, closed_name(segment.ordinal, header.first_seq if header is not None else 1))
+
+
+def _copied(files: FileSystem, segment: Segment, new: str, branch: Branch) -> None:
+    """Give the child a copy of what it has of one segment."""
+    limit = branch.upto_bytes if segment is branch.segments[-1] else segment.limit
+    _copy(files, segment.fd, _target(segment, new), limit if segment.sealed is None else None)
 
 
 def _copy(files: FileSystem, source: int, target: str, limit: int | None) -> None:

@@ -18,7 +18,7 @@ def _paths(arguments: Mapping[str, Any]) -> tuple[str, ...]:
 def apply_patch(
     ctx: ToolContext, patch: Annotated[str, Field(description="the patch, from Begin to End")]
 ) -> ToolOutcome:
-    """Add, change, move, delete up to 100 files; all or none.
+    """Add, change, move, delete up to 100 files; stops at a section that does not fit.
 
     *** Begin Patch
     *** Update File: a.py

@@ -1,6 +1,11 @@
-"""The files of one patch: changed in memory until all is known to fit, then in the workspace, all or none."""
+"""The files of one patch: changed in memory first, then in the workspace, all at once or none.
 
-from dataclasses import dataclass
+A section that does not fit ends the patch: what stands before it is done, as the models know it that were taught this
+form (docs/adr/0012-patches-stop-where-they-do-not-fit.md).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from agentsh.base.errors import PathRefused, ToolFailed
 from agentsh.base.text import one_line, plural
@@ -17,22 +22,59 @@ MAX_SHOWN_SPOTS = 30
 
 
 def apply(workspace: Workspace, patch: str) -> ToolOutcome:
-    """Change the files that a patch names, all or none, and say what was done.
+    """Change the files that a patch names, up to the first section that does not fit, and say what was done.
+
+    Sections behind that one are only tried, so that all that has to be mended is told at once: of the first three
+    that fail.
 
     Raises:
-        ToolFailed: it is no patch, or a part of it does not fit; the first three files that fail are told of.
+        ToolFailed: it is no patch, names a place outside of the workspace or too many files, or no section before the
+            first that fails changes anything: nothing was changed.
     """
-    files = _Files(workspace)
-    problems = []
-    for section in parse_patch(patch):
+    files, sections = _Files(workspace), parse_patch(patch)
+    _check(workspace, sections)
+    problems, fit = [], 0
+    for section in sections:
         try:
             files.apply(section)
         except ToolFailed as error:
             problems.append(error.message)
-    if problems:
-        more = f"\n[{len(problems) - MAX_PROBLEMS} more files failed]" if len(problems) > MAX_PROBLEMS else ""
-        raise ToolFailed("nothing was changed. " + "\n".join(problems[:MAX_PROBLEMS]) + more)
-    return files.write()
+        else:
+            if not problems:
+                files.keep()
+                fit += 1
+    if not problems:
+        return files.write()
+    more = f"\n[{len(problems) - MAX_PROBLEMS} more files failed]" if len(problems) > MAX_PROBLEMS else ""
+    told = "\n".join(problems[:MAX_PROBLEMS]) + more
+    files.back()
+    if not files.changed():
+        raise ToolFailed("nothing was changed. " + told)
+    outcome = files.write()
+    return replace(
+        outcome,
+        for_model=f"The patch stopped at section {fit + 1} of {len(sections)}: {told}\nDone before it, and not to be "
+        f"sent again:\n{outcome.for_model}\nNothing else was changed.",
+        for_user=f"{outcome.for_user}, then stopped: {one_line(problems[0], 80)}",
+        status="error",
+    )
+
+
+def _check(workspace: Workspace, sections: Sequence[Section]) -> None:
+    """Refuse as a whole what is no matter of one file.
+
+    Raises:
+        ToolFailed: a name leads out of the workspace, or there are too many.
+    """
+    names = set()
+    for section in sections:
+        for path in filter(None, (section.path, section.move_to)):
+            try:
+                names.add(workspace.relative(path))
+            except ToolFailed as error:
+                raise ToolFailed("nothing was changed. " + error.message) from None
+    if len(names) > MAX_FILES:
+        raise ToolFailed(f"nothing was changed. The patch names {len(names)} files, more than {MAX_FILES}; split it")
 
 
 @dataclass(slots=True)
@@ -46,12 +88,25 @@ class _File:
 
 
 class _Files:
-    """The files of one patch, changed in memory until all is known to fit."""
+    """The files of one patch, changed in memory until it is known what fits."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._files: dict[str, _File] = {}
         self._told: list[str] = []
+        self._kept: tuple[dict[str, _File], list[str]] = ({}, [])
+
+    def keep(self) -> None:
+        """Keep what the files are by now, to come back to."""
+        self._kept = ({key: replace(file) for key, file in self._files.items()}, list(self._told))
+
+    def back(self) -> None:
+        """Come back to what was kept last."""
+        self._files, self._told = self._kept
+
+    def changed(self) -> list[_File]:
+        """Return the files that are not as they were."""
+        return [file for file in self._files.values() if file.now != file.was]
 
     def apply(self, section: Section) -> None:
         """Apply one section.
@@ -102,7 +157,7 @@ class _Files:
 
     def write(self) -> ToolOutcome:
         """Change the files, and say what was done."""
-        changed = [file for file in self._files.values() if file.now != file.was]
+        changed = self.changed()
         if not changed:
             raise ToolFailed("the patch changes nothing: the files are so already")
         self._workspace.change([Change(file.path, file.now, file.mode_of) for file in changed])
@@ -122,8 +177,6 @@ class _Files:
         name = self._workspace.relative(path)
         key = self._workspace.real(name) or name
         if key not in self._files:
-            if len(self._files) == MAX_FILES:
-                raise ToolFailed(f"the patch names more than {MAX_FILES} files; split it")
             was = load(self._workspace, name) if self._workspace.exists(name) else None
             self._files[key] = _File(name, was, was)
         return self._files[key]

@@ -72,17 +72,18 @@ def fields(data: bytes) -> list[str]:
 def find_repository(place: Path) -> Repository | None:
     """Return the repository around a directory, or None where there is none that git would work on."""
     try:
-        said = git(
-            place, "rev-parse", "--path-format=absolute", "--is-inside-work-tree", "--show-toplevel",
-            "--git-dir", "--git-common-dir",
-        )  # fmt: skip
-        lines = os.fsdecode(said).split("\n")
-        if lines[0] != "true":
+        if git(place, "rev-parse", "--is-inside-work-tree") != b"true\n":
             return None
-        prefix = os.fsdecode(git(place, "rev-parse", "--show-prefix")).rstrip("\n").rstrip("/")
-        return Repository(Path(lines[1]), Path(lines[2]), Path(lines[3]), prefix, _head(place))
-    except (GitFailed, OSError, IndexError):
+        top, git_dir, common = (_said(place, what) for what in ("--show-toplevel", "--git-dir", "--git-common-dir"))
+        prefix = _said(place, "--show-prefix").rstrip("/")
+        return Repository(Path(top), Path(git_dir), Path(common), prefix, _head(place))
+    except (GitFailed, OSError):
         return None
+
+
+def _said(place: Path, what: str) -> str:
+    """Return a path that rev-parse tells: one by one, as there may be line ends in them."""
+    return os.fsdecode(git(place, "rev-parse", "--path-format=absolute", what)).removesuffix("\n")
 
 
 def _head(place: Path) -> str | None:
@@ -97,7 +98,7 @@ def is_ignored(repository: Repository) -> bool:
     if not repository.prefix:
         return False
     with suppress(GitFailed):  # it is not, which git tells by its exit code
-        git(repository.top, "check-ignore", "--quiet", "--", repository.prefix)
+        git(repository.top, "check-ignore", "--no-index", "--quiet", "--", repository.prefix)
         return True
     return False
 

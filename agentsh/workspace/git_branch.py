@@ -11,6 +11,7 @@ from pathlib import Path
 from agentsh.base.text import one_line
 from agentsh.workspace.git import GitFailed, fields, git
 from agentsh.workspace.git_clone import branch_of
+from agentsh.workspace.git_names import LOST_FILTER
 
 _REF = "refs/agentsh/handed-over"
 _RUNS = re.compile(
@@ -74,6 +75,7 @@ def _all_of_it(workspace: Path, message: str) -> str:
         tree = git(workspace, "write-tree", more=more).decode().strip()
     finally:
         index.unlink(missing_ok=True)
+    _refuse_unfiltered(workspace, tree)
     head = git(workspace, "rev-parse", "HEAD").decode().strip()
     if git(workspace, "rev-parse", "HEAD^{tree}").decode().strip() == tree:
         return head
@@ -84,6 +86,22 @@ def _all_of_it(workspace: Path, message: str) -> str:
     }  # fmt: skip
     made = git(workspace, "commit-tree", tree, "-p", head, stdin=os.fsencode(message + "\n"), more=names)
     return made.decode().strip()
+
+
+def _refuse_unfiltered(workspace: Path, tree: str) -> None:
+    """Raise GitFailed where a file that goes through a filter of the origin's own configuration would go without."""
+    try:
+        lost = fields(git(workspace, "config", "-z", "--local", "--get-all", LOST_FILTER))
+    except GitFailed:  # there is no such setting
+        return
+    paths = git(workspace, "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d", "HEAD", tree)
+    said = fields(git(workspace, "check-attr", "-z", "--stdin", "filter", stdin=paths))
+    for path, name in zip(said[::3], said[2::3], strict=True):
+        if name in lost:
+            raise GitFailed(
+                f"{one_line(path, 100)} goes through the filter {one_line(name, 40)}, which is in the configuration "
+                "of your repository alone; use apply without --branch, and commit there"
+            )
 
 
 def _add_all(workspace: Path, more: Mapping[str, str]) -> None:

@@ -9,14 +9,15 @@ ends and large-file pointers the user's git deals in. The user's repository is o
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agentsh.base.text import one_line
 from agentsh.workspace.copy import Plan, copy, plan
 from agentsh.workspace.git import GitFailed, Repository, config_text, fields, find_repository, git
-from agentsh.workspace.git_names import BRANCHES
+from agentsh.workspace.git_names import BRANCHES, LOST_FILTER
 
 Progress = Callable[[int, int, int], None]
 
@@ -27,9 +28,16 @@ _KEPT_CONFIG = re.compile(
     r"|remote\..*\.fetch|index\.version|extensions\.objectformat",
     re.IGNORECASE | re.DOTALL,
 )
+_FORM = re.compile(r"core\.(repositoryformatversion|bare|logallrefupdates)|extensions\..*", re.IGNORECASE)
+_FILTER = re.compile(r"filter\.(.*)\.(?:clean|process)", re.IGNORECASE | re.DOTALL)
 _URL = re.compile(r"remote\..*\.url", re.IGNORECASE | re.DOTALL)
 _PASSWORD = re.compile(r"://[^/@]*@")
-_FIXED = (("gc.auto", "0"), ("maintenance.auto", "false"), ("core.fsmonitor", "false"))
+_FIXED = (
+    ("gc.auto", "0"), ("maintenance.auto", "false"), ("core.fsmonitor", "false"),
+    # The index is the user's, and so are the sizes and times of the files: with these two git believes them, and need
+    # not read every file anew, nor run a filter that is not there.
+    ("core.checkstat", "minimal"), ("core.trustctime", "false"),
+)  # fmt: skip
 _INFO = ("exclude", "attributes", "sparse-checkout")
 _LIMIT = 50
 MAX_DEPTH = 20
@@ -109,6 +117,7 @@ def _inner(
         return
     what = plan(source, [Path(place) for place in never], 10_000_000, 1 << 50)  # nothing committed: as it lies there
     copy(source, target, what, progress, exist_ok=True)
+    settle_copied(source, target, what.files)
     made.files += len(what.files)
     made.remarks += what.remarks
 
@@ -129,7 +138,7 @@ def _git_directory(repository: Repository, target: Path, branch: str | None, mad
     with suppress(FileNotFoundError):
         shutil.copyfile(repository.common / "shallow", inner / "shallow")
     with open(inner / "config", "a", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(config_text(_config(top)))
+        file.write(config_text(_config(top, made)))
     _references(repository, target, branch, made)
     _index(repository, inner)
 
@@ -142,15 +151,26 @@ def _alternate(objects: Path) -> str:
     return path + "\n"
 
 
-def _config(top: Path) -> list[tuple[str, str]]:
-    kept = []
-    for entry in git(top, "config", "--local", "-z", "--list").decode("utf-8", "surrogateescape").split("\0"):
+def _config(top: Path, made: Cloned) -> list[tuple[str, str]]:
+    kept: list[tuple[str, str]] = []
+    said = git(top, "config", "-z", "--show-scope", "--list").decode("utf-8", "surrogateescape").split("\0")
+    for scope, entry in zip(said[::2], said[1::2], strict=False):
+        if scope not in ("local", "worktree"):
+            continue
         name, _, value = entry.partition("\n")
-        if _URL.fullmatch(name):
-            kept.append((name, _PASSWORD.sub("://", value)))
-        elif _KEPT_CONFIG.fullmatch(name) and not name.lower().startswith("extensions."):
-            kept.append((name, value))
+        kept += kept_setting(name, value)
+        if (found := _FILTER.fullmatch(name)) is not None and (LOST_FILTER, found[1]) not in kept:
+            kept.append((LOST_FILTER, found[1]))
+            made.remarks.append(f"the filter {one_line(found[1], 40)} of the repository's own configuration")
     return [*kept, *_FIXED]
+
+
+def kept_setting(name: str, value: str) -> list[tuple[str, str]]:
+    """Return a setting as a copy of a repository has it: nothing that runs a program, or holds a password."""
+    if _URL.fullmatch(name):
+        return [(name, _PASSWORD.sub("://", value))]
+    kept = _KEPT_CONFIG.fullmatch(name) is not None and not name.lower().startswith("extensions.")
+    return [(name, value)] if kept else []
 
 
 def _references(repository: Repository, target: Path, branch: str | None, made: Cloned) -> None:
@@ -172,29 +192,55 @@ def _references(repository: Repository, target: Path, branch: str | None, made: 
     if branch is not None:
         lines.append(b"create refs/heads/%b\0%b\0" % (branch.encode(), (repository.head or "").encode()))
         head = f"refs/heads/{branch}"
-    git(target, "update-ref", "--stdin", "-z", stdin=b"".join(lines))
+    try:
+        git(target, "update-ref", "--stdin", "-z", stdin=b"".join(lines))
+    except GitFailed:  # one of them is broken
+        git(target, "update-ref", "--stdin", "-z", stdin=b"".join(_whole(target, lines, made)))
     if head.startswith("refs/"):
         git(target, "symbolic-ref", "HEAD", head)
     else:
         git(target, "update-ref", "--no-deref", "HEAD", repository.head or "")
 
 
+def _whole(target: Path, lines: Sequence[bytes], made: Cloned) -> list[bytes]:
+    """Return those of the references whose objects are there; note the others."""
+    oids = [line.split(b"\0")[1] for line in lines]
+    said = git(target, "cat-file", "--batch-check=%(objectname)", stdin=b"\n".join(oids) + b"\n").splitlines()
+    kept = []
+    for line, oid, found in zip(lines, oids, said, strict=True):
+        if found == oid:
+            kept.append(line)
+        else:
+            made.remarks.append(f"{one_line(os.fsdecode(line[7:].split(bytes(1))[0]), 80)} (its commit is missing)")
+    return kept
+
+
 def _index(repository: Repository, inner: Path) -> None:
-    """Copy the index: what is staged, in conflict, only intended to be added, outside of a sparse checkout."""
+    """Copy the index: what is staged, in conflict, only intended to be added, left out by a sparse checkout.
+
+    With its time: by that git tells which entries it cannot trust.
+    """
     with suppress(FileNotFoundError):
+        info = os.stat(repository.git_dir / "index")
         shutil.copyfile(repository.git_dir / "index", inner / "index")
-    shared = os.fsdecode(git(repository.top, "rev-parse", "--shared-index-path")).strip("\n")
-    if shared:
-        source = repository.top / shared
-        shutil.copyfile(source, inner / source.name)
+        os.utime(inner / "index", ns=(info.st_atime_ns, info.st_mtime_ns))
+    for shared in repository.git_dir.glob("sharedindex.*"):  # what a split index rests on
+        with suppress(FileNotFoundError):
+            shutil.copyfile(shared, inner / shared.name)
 
 
 def _listed(repository: Repository, never: set[str]) -> _Listed:
     top = repository.top
     files: dict[str, None] = {}
     inner: dict[str, None] = {}
-    for entry in fields(git(top, "ls-files", "-z", "--stage")):
+    try:  # to unfold a sparse index git would write trees, and set the times of those that are there
+        staged = git(top, "ls-files", "-z", "--stage", "--sparse")
+    except GitFailed:  # before 2.35 there is no such word
+        staged = git(top, "ls-files", "-z", "--stage")
+    for entry in fields(staged):
         about, _, path = entry.partition("\t")
+        if about.startswith("040000"):
+            continue
         (inner if about.startswith("160000") else files)[path] = None
     for path in fields(git(top, "ls-files", "-z", "--others", "--exclude-standard")):
         if _below(top / path, never):
@@ -261,6 +307,36 @@ def _directories(top: Path, skipped: Collection[str], never: set[str]) -> Iterat
             if path not in skipped and os.path.realpath(entry.path) not in never:
                 yield path
                 todo.append(path)
+
+
+def settle_copied(source: Path, target: Path, files: Iterable[str]) -> None:
+    """Leave of the settings of repositories that were copied whole what a clone would have.
+
+    files: what was copied, relative. A working tree that is named in them stays only inside of the copy.
+
+    Raises:
+        OSError: the disk refused.
+    """
+    for path in files:
+        parts = path.split("/")
+        if parts[-1] not in ("config", "config.worktree") or ".git" not in parts[:-1]:
+            continue
+        try:
+            said = git(target, "config", "--file", str(target / path), "-z", "--list")
+        except GitFailed:  # no configuration, or none that git would read either
+            continue
+        kept: list[tuple[str, str]] = []
+        for entry in said.decode("utf-8", "surrogateescape").split("\0"):
+            name, _, value = entry.partition("\n")
+            tree = os.path.join(source, os.path.dirname(path), value)
+            inside = os.path.realpath(tree).startswith(os.path.realpath(source) + "/")
+            if _FORM.fullmatch(name) or (name == "core.worktree" and not os.path.isabs(value) and inside):
+                kept.append((name, value))
+            else:
+                kept += kept_setting(name, value)
+        (target / path).unlink()  # it may forbid to be written
+        with open(target / path, "x", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(config_text(kept))
 
 
 def branch_of(session: str) -> str:

@@ -78,13 +78,18 @@ class HistoryPacker:
             refs.add(git(place, "rev-parse", "HEAD").strip())
         command = [
             "git", "pack-objects", "-q", "--revs", "--indexed-objects", "--delta-base-offset", "--threads=1",
-            str(scratch / "pack"),
+            *(["--missing=allow-any"] if _promised(place) else []), str(scratch / "pack"),
         ]  # fmt: skip
+        # What it is just writing goes where it is removed in any case, and not beside the clone's own packs.
+        more = {
+            "TMPDIR": str(scratch), "GIT_OBJECT_DIRECTORY": str(scratch),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(place / ".git" / "objects"),
+        }  # fmt: skip
         with self._lock:
             if self._stopped:
                 return None
             self._process = subprocess.Popen(
-                command, cwd=place, env=environment({"TMPDIR": str(scratch)}), stdin=subprocess.PIPE,
+                command, cwd=place, env=environment(more), stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             )  # fmt: skip
         with self._process as process:
@@ -94,6 +99,19 @@ class HistoryPacker:
         if process.returncode != 0:
             raise GitFailed(f"pack-objects ended with {process.returncode}")
         return f"pack-{said.decode().strip()}"
+
+
+def _promised(place: Path) -> bool:
+    """Tell whether the origin of a clone is a partial one, in which objects may be missing."""
+    with suppress(OSError):
+        said = (place / ".git" / "objects" / "info" / "alternates").read_bytes()
+        return any(True for _ in Path(os.fsdecode(said).removesuffix("\n")).glob("pack/*.promisor"))
+    return False
+
+
+def _quoted(path: Path) -> str:
+    """Return a path as git reads it in a list of directories."""
+    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 def _take_in(scratch: Path, packs: Path, name: str) -> None:

@@ -180,11 +180,22 @@ def _home_directories() -> set[Path]:
 def _copied(target: Path, source: Path, what: Plan, progress: Progress | None) -> Provisioned:
     with _beside(target) as partial:
         unreadable = copy(source, partial, what, progress)
+        _settle(source, partial, what)
     remarks = list(what.remarks)
     if unreadable:
         remarks.append(f"{plural(unreadable, 'file')} could not be read")
     note = f"left out of the workspace: {'; '.join(remarks)}" if remarks else None
     return Provisioned("copy", str(source), target, note, len(what.files) - unreadable, what.bytes)
+
+
+def _settle(source: Path, target: Path, what: Plan) -> None:
+    """Make repositories that were copied whole, as those without a commit, the session's own."""
+    if any(".git" in directory.split("/") for directory in what.directories):
+        from agentsh.workspace.git import available
+        from agentsh.workspace.git_clone import settle_copied
+
+        if available():
+            settle_copied(source, target, what.files)
 
 
 @contextmanager

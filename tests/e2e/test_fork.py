@@ -81,6 +81,21 @@ def test_deleting_the_parent_never_harms_the_child(shell: Shell, serve: Serve) -
     assert len(server.requests) == 7
 
 
+def test_an_archived_session_is_forked_where_it_lies(shell: Shell, serve: Serve) -> None:
+    a_parent(shell, serve, reply("the child goes on"))
+    (parent,) = shell.ids
+    second = ends(shell)[1]
+    assert shell.run("archive", parent).code == 0
+    done = shell.inside("fork", parent, "--at", str(second), "--json")
+    assert done.code == 0, done.err
+    child = done.events[0]["id"]
+    assert (shell.workspace(child) / "n").read_text() == "2\n"
+    done = shell.run("resume", child, "on", "-p")
+    assert (done.code, done.text) == (0, "the child goes on\n"), done.err
+    assert shell.inside("verify", "--all").code == 0
+    assert not shell.log(parent).exists(), "the parent is an archive as before"
+
+
 def test_c64_each_session_has_its_lock_alone(shell: Shell, serve: Serve) -> None:
     a_parent(shell, serve, sh("sleep 60"), reply("child"), reply("parent"))
     (parent,) = shell.ids

@@ -13,6 +13,7 @@ from agentsh.base.errors import LogWriteFailed, SessionExists, UsageProblem
 from agentsh.log.files import RealFiles
 from agentsh.log.seal import seal_closed
 from agentsh.log.segment import OPEN_NAME
+from agentsh.stores.archiving import archive_session
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.jsonl import JsonlStore
 from agentsh.testing.store_contract import BY, OTHER, SESSION, note, texts
@@ -128,6 +129,33 @@ async def test_neither_notices_what_becomes_of_the_other(home: Path) -> None:
     shutil.rmtree(home / "sessions" / OTHER)
     assert texts(store.read(GRANDCHILD)) == wanted[:85]
     assert list(store.damages(GRANDCHILD)) == []
+
+
+async def test_of_an_archive_at_every_event_and_of_a_fork_in_one(home: Path) -> None:
+    """Nothing can be linked there: the child gets copies, plain ones, and the archive stays as it is."""
+    await segments_of_each_kind(home)
+    store = store_at(home)
+    await (await store.fork(SESSION, OTHER, upto_seq=90, by=BY)).close()
+    for session in (SESSION, OTHER):
+        archive_session(str(home / "sessions"), session, dict)
+    archived = (home / "sessions" / SESSION / "archive.jsonl.zst").read_bytes()
+    for parent, seq in [(SESSION, seq) for seq in (1, 39, 40, 41, 80, 81, 99, 100)] + [(OTHER, 3), (OTHER, 90)]:
+        child = f"20261129-{seq:05}{'x' if parent == OTHER else 'y'}"
+        log = await store.fork(parent, child, upto_seq=None if seq in (100, 90) else seq, by=BY)
+        await log.append([note("own")])
+        await log.close()
+        assert texts(store.read(child)) == [f"text {n}" for n in range(1, seq + 1)] + ["own"]
+        assert list(store.damages(child)) == []
+        again = await store.open(child)
+        assert not again.recovery
+        await again.log.close()
+    assert (home / "sessions" / SESSION / "archive.jsonl.zst").read_bytes() == archived
+    with pytest.raises(UsageProblem):
+        await store.fork(SESSION, GRANDCHILD, upto_seq=101, by=BY)
+    (home / "sessions" / SESSION / "archive.jsonl.zst").write_bytes(archived[:-40])
+    with pytest.raises(LogWriteFailed, match="archive is damaged"):
+        await store.fork(SESSION, GRANDCHILD, upto_seq=1, by=BY)
+    assert not (home / "sessions" / GRANDCHILD).exists()
 
 
 async def test_a_torn_end_of_the_parent_is_not_the_childs(home: Path) -> None:

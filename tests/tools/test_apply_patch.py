@@ -1,4 +1,4 @@
-"""Patches change what they say and not one byte else; where one part does not fit, nothing is changed at all."""
+"""Patches change what they say and not one byte else, and stop at the first section that does not fit."""
 
 import json
 import os
@@ -196,20 +196,77 @@ async def test_sections_follow_each_other(
         ("*** Delete File: absent\n", "absent: there is no such file"),
         ("*** Delete File: dir\n", "dir: it is a directory"),
         ("*** Add File: dir\n+x\n", "dir: it is a directory"),
-        ("*** Add File: a/b\n+x\n", "a part of the path is no directory"),
+        ("*** Update File: a\n*** Move to: a\n", "moved to itself"),
+        ("*** Add File: x\n+\ud800\n", "half a surrogate pair in line 1"),
+    ],
+)
+async def test_what_stands_before_a_section_that_does_not_fit_is_done_and_told(
+    root: Path, call: Call, section: str, why: str
+) -> None:
+    (root / "dir").mkdir()
+    (root / "a").write_bytes(b"1\n")
+    was = tree(root)
+    assert why in (text := await fails(call, patch_of(section)))
+    assert text.startswith("nothing was changed. ")
+    outcome = await call(
+        "apply_patch",
+        patch=patch_of(
+            "*** Add File: new\n+x\n", section, "*** Update File: a\n@@\n-1\n+2\n", "*** Delete File: no\n"
+        ),
+    )
+    assert outcome.status == "error"
+    first, *rest = outcome.for_model.split("\n")
+    assert first.startswith("The patch stopped at section 2 of 4: ")
+    assert why in first
+    assert rest == [
+        "no: there is no such file or directory",
+        "Done before it, and not to be sent again:",
+        "added new (1 line)",
+        "Nothing else was changed.",
+    ]
+    assert outcome.for_user.startswith("apply_patch new +1 -0, then stopped: ")
+    assert [(edit.path, edit.before, edit.after) for edit in outcome.edits] == [("new", None, b"x\n")]
+    assert tree(root) == was | {"new": b"x\n"}
+
+
+@pytest.mark.parametrize(
+    ("section", "after"),
+    [
+        ("*** Update File: new\n@@\n-y\n+z\n", {"a": b"1\n", "new": b"x\n"}),
+        ("*** Update File: a\n@@\n-1\n+2\n@@\n-7\n+8\n", {"a": b"1\n", "new": b"x\n"}),
+        ("*** Update File: new\n*** Move to: a\n@@\n-7\n+8\n", {"a": b"1\n", "new": b"x\n"}),
+        ("*** Update File: a\n*** Move to: b\n*** Delete File: a\n", {"b": b"1\n", "new": b"x\n"}),
+        ("*** Delete File: a\n*** Update File: a\n@@\n+x\n", {"new": b"x\n"}),
+        ("*** Delete File: new\n*** Delete File: new\n", None),
+    ],
+)
+async def test_no_part_of_a_section_that_does_not_fit_is_done(
+    root: Path, call: Call, section: str, after: dict[str, bytes] | None
+) -> None:
+    (root / "a").write_bytes(b"1\n")
+    patch = patch_of("*** Add File: new\n+x\n", section)
+    if after is None:
+        assert (await fails(call, patch)).startswith("nothing was changed. ")
+    else:
+        assert (await call("apply_patch", patch=patch)).status == "error"
+    assert tree(root) == (after or {"a": b"1\n"})
+
+
+@pytest.mark.parametrize(
+    ("section", "why"),
+    [
         ("*** Add File: ../out\n+x\n", "out of the workspace"),
         ("*** Add File: /etc/x\n+x\n", "out of the workspace"),
         ("*** Update File: a\n*** Move to: ../out\n", "out of the workspace"),
-        ("*** Update File: a\n*** Move to: a\n", "moved to itself"),
         ("*** Delete File: link\n", "it is a link"),
         ("*** Update File: link\n*** Move to: b\n", "it is a link"),
-        ("*** Add File: x\n+\ud800\n", "half a surrogate pair in line 1"),
-        ("*** Delete File: a\n*** Update File: a\n@@\n+x\n", "a: there is no such file"),
+        ("*** Add File: a/b\n+x\n", "a part of the path is no directory"),
         ("*** Delete File: a\n*** Add File: a\n+1\n", "changes nothing"),
     ],
 )
-async def test_where_one_section_cannot_be_nothing_is_done(root: Path, call: Call, section: str, why: str) -> None:
-    (root / "dir").mkdir()
+async def test_what_leads_out_or_cannot_be_put_in_place_changes_nothing(
+    root: Path, call: Call, section: str, why: str
+) -> None:
     (root / "a").write_bytes(b"1\n")
     (root / "link").symlink_to("a")
     was = tree(root)
@@ -235,7 +292,7 @@ async def test_several_problems_are_told_at_once(root: Path, call: Call) -> None
 
 async def test_limits(root: Path, call: Call) -> None:
     sections = [f"*** Add File: d/{n}\n+x\n" for n in range(module.MAX_FILES + 1)]
-    assert "more than 100 files" in await fails(call, patch_of(*sections))
+    assert "101 files, more than 100" in await fails(call, patch_of(*sections))
     assert tree(root) == {}
     await call("apply_patch", patch=patch_of(*sections[:-1]))
     assert len(os.listdir(root / "d")) == module.MAX_FILES
@@ -262,6 +319,10 @@ async def test_the_preview_is_the_diff_and_nothing_is_written(root: Path, worksp
     assert tree(root) == {"a": b"1\n2\n", "b": b"x\n"}
     bad = {"patch": patch_of("*** Update File: a\n@@\n-7\n+3\n")}
     assert (await preview(apply_patch, bad, workspace)).startswith("(it will fail: nothing was changed. a: hunk 1")
+    half = {"patch": patch_of("*** Delete File: b\n", "*** Update File: a\n@@\n-7\n+3\n")}
+    first, rest = (await preview(apply_patch, half, workspace)).split("\n", 1)
+    assert first.startswith("(it will not do all: apply_patch b +0 -1, then stopped: a: hunk 1")
+    assert rest == "@@ -1 +0,0 @@\n-x\n"
 
 
 def test_a_call_tells_every_path_that_it_touches() -> None:
