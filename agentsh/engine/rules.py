@@ -53,7 +53,7 @@ class Rule:
         if self.about is None:
             return True
         if self.tool in _COMMAND_TOOLS:
-            return bool(part.words) and _starts(self.about.split(), part.words)
+            return _starts(self.about.split(), part.called or part.words, part.sharp)
         return bool(part.paths) and all(_spec(self.about).match_file(path) for path in part.paths)
 
     def touches(self, part: "Part") -> bool:
@@ -64,7 +64,8 @@ class Rule:
         if self.about is None:
             return part.tool in self._tools()
         if self.tool in _COMMAND_TOOLS:
-            return _may_start(self.about.split(), part.words)
+            about = self.about.split()
+            return _may_start(about, part.words) or _may_start(about, part.called)
         # Who may write a file can read it back: a rule against reading holds for writing too.
         if part.tool not in self._tools() | _COMMAND_TOOLS and not (self.tool == "read" and part.tool in _WRITING):
             return False
@@ -136,20 +137,22 @@ def suggested(parts: "Sequence[Part]") -> tuple[str, ...]:
         if part.tool != "shell":
             rules[f"{part.tool}({part.paths[0]})" if part.tool == WEB and part.paths else part.tool] = None
             continue
-        words = part.words
+        words = part.called or part.words
         if not words or any(w is None or not re.fullmatch(r"[^\s()*]+", w) for w in words):
             return ()
         known = [w for w in words if w is not None]
-        if known[0] in _WITH_SUBCOMMANDS and len(known) > 1 and not known[1].startswith("-"):
+        if known[0] in _WITH_SUBCOMMANDS and len(known) > 1 and not known[1].startswith("-") and part.sharp <= 2:
             rules[f"shell({known[0]} {known[1]} *)"] = None
         else:
             rules[f"shell({' '.join(known)})"] = None
     return tuple(rules) if len(rules) <= MAX_SUGGESTED else ()
 
 
-def _starts(rule: Sequence[str], words: Sequence[str | None]) -> bool:
+def _starts(rule: Sequence[str], words: Sequence[str | None], sharp: int) -> bool:
     open_end = rule[-1] == "*"
     head = rule[:-1] if open_end else rule
+    if not words or (open_end and head and len(head) < sharp):
+        return False
     if len(words) < len(head) or (len(words) > len(head) and not open_end):
         return False
     return all(word is not None and _like(r, word) for r, word in zip(head, words, strict=False))

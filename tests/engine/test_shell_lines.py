@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentsh.engine.policy import Request, decide
-from agentsh.engine.rules import Rules, parse_rule
+from agentsh.engine.rules import Rules, parse_rule, suggested
 from agentsh.engine.shell.judge import judge
 from agentsh.workspace.local import LocalWorkspace
 
@@ -18,6 +18,9 @@ RULES = Rules(
         map(parse_rule, ("shell(git commit *)", "shell(rm *)", "shell(curl *)", "read(.env)", "read(secrets/)"))
     ),
 )
+
+
+PREFIXES = Path(__file__).parent / "prefix_lines.txt"
 
 
 def lines() -> Iterator[tuple[str, str]]:
@@ -69,6 +72,38 @@ def test_every_line_is_judged_as_the_table_says(workspace: LocalWorkspace) -> No
         if (got := verdict(workspace, line)) != expected
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_rule_by_prefix_covers_what_it_means_and_no_more(workspace: LocalWorkspace) -> None:
+    wrong = []
+    for row in PREFIXES.read_text(encoding="utf-8").splitlines():
+        if row.startswith("#"):
+            continue
+        expected, texts, line = row.split(" | ", 2)
+        allow = tuple(parse_rule(text) for text in texts.split(",") if not text.startswith("deny "))
+        deny = tuple(parse_rule(text[5:]) for text in texts.split(",") if text.startswith("deny "))
+        got = verdict(workspace, line.replace("⏎", "\n"), Rules(allow=allow, deny=deny))
+        if got != expected:
+            wrong.append(f"{expected} but {got}: {row!r}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("line", "rules"),
+    [
+        ("npm test -- x", ("shell(npm test *)",)),
+        ("A=1 npm test", ("shell(A=1 npm test)",)),
+        ("./run.sh a", ("shell(./run.sh a)",)),
+        ("git log --output=x", ("shell(git log --output=x)",)),
+        ("git -c a.b=c commit", ("shell(git -c a.b=c commit)",)),
+        ("mkdir /opt/x", ("shell(mkdir /opt/x)",)),
+    ],
+)
+def test_what_is_offered_would_let_this_very_line_run(
+    workspace: LocalWorkspace, line: str, rules: tuple[str, ...]
+) -> None:
+    assert suggested(judge(line, workspace).parts) == rules
+    assert verdict(workspace, line, Rules(allow=tuple(map(parse_rule, rules)))) == "allow"
 
 
 def test_without_rules_what_is_forbidden_is_asked(workspace: LocalWorkspace) -> None:

@@ -11,8 +11,9 @@ from agentsh.engine.shell.known import (
     VERSIONED,
     WRITERS,
     Reader,
+    Scripted,
 )  # fmt: skip
-from agentsh.engine.shell.words import NUMBERS, Word
+from agentsh.engine.shell.words import NUMBERS, Word, literal
 
 Reads = Callable[[Word], str | None]
 """Says why a word may not be read as a file, or None."""
@@ -42,30 +43,34 @@ def harmless(name: str, arguments: Sequence[Word], reads: Reads) -> str | None:
             for word in arguments
         )
         return "it may compute" if odd else None
-    if name in SAYS:
-        return None
+    if name in SAYS or name == "printf":
+        names_files = (word for word in arguments if word.pattern and name != "[[")
+        shows = next((problem for word in names_files if (problem := reads(word))), None)
+        if shows or name in SAYS:
+            return shows
+    if name in SCRIPTED:
+        return _scripted(name, SCRIPTED[name], arguments, reads)
     judged = _SPECIAL.get(name)
     if judged is not None:
         return judged(arguments)
     reader = READERS.get(name)
     if reader is not None:
-        return _reader(name, reader, arguments, reads)
+        return _reader(reader, arguments, reads)
     if name in WRITERS:
         rest = [word for word in arguments if word.text not in ("-a", "--append", "-i")]
         return None if all(word.text == "/dev/null" for word in rest) else "it writes files"
     return "it may change something"
 
 
-def _reader(name: str, reader: Reader, arguments: Sequence[Word], reads: Reads) -> str | None:
+def _reader(reader: Reader, arguments: Sequence[Word], reads: Reads) -> str | None:
     plain: list[Word] = []
-    scripts: list[Word] = []
-    given, ended, expects_script = False, False, False
+    given, ended, number_next = False, False, False
     for word in arguments:
         text = word.text
-        if expects_script:
-            scripts.append(word)
-            expects_script = False
+        if number_next and text is not None and text.isdigit():
+            number_next = False
             continue
+        number_next = False
         # A pattern or a text that is not known could turn into an option.
         risky = (reader.long or reader.short or reader.exact) and not ended
         if text is None:
@@ -82,29 +87,87 @@ def _reader(name: str, reader: Reader, arguments: Sequence[Word], reads: Reads) 
             problem = _option(reader, text, reads)
             if problem:
                 return problem
-            option = text.partition("=")[0]
-            if option in reader.script_options or (text[:2] in reader.script_options and not text.startswith("--")):
-                given = True
-                if name in SCRIPTED and text in reader.script_options:
-                    expects_script = True
-                elif name in SCRIPTED:
-                    return f"{text} is not judged"
+            given = given or _gives_pattern(reader, text)
+            number_next = text in reader.numbers
         else:
             plain.append(word)
     if reader.first and not given and plain:
         if plain[0].pattern and (problem := reads(plain[0])):
             return problem
-        scripts.append(plain.pop(0))
-    if name in SCRIPTED:
-        for script in scripts:
-            problem = _script(name, script)
-            if problem:
-                return problem
+        plain.pop(0)
     if reader.most is not None and len(plain) > reader.most:
         return "it writes its second file"
-    if name == "tr":
-        return None
     return next((problem for word in plain if (problem := reads(word))), None)
+
+
+def does_more(name: str, option: str) -> bool:
+    """Tell whether an option makes a reading command write, run or follow; False for commands that are not listed."""
+    reader = READERS.get(name)
+    return reader is not None and _option(reader, option, lambda word: None) is not None
+
+
+def _gives_pattern(reader: Reader, text: str) -> bool:
+    """Tell whether an option may give what else the first argument is: in a cluster (`-nex`), or abbreviated."""
+    option = text.partition("=")[0]
+    if text.startswith("--"):
+        return any(listed.startswith(option) for listed in reader.script_options)
+    letters = {listed[1] for listed in reader.script_options if not listed.startswith("--")}
+    return bool(letters & set(text[1:]))
+
+
+def _scripted(name: str, kind: Scripted, arguments: Sequence[Word], reads: Reads) -> str | None:
+    scripts: list[Word] = []
+    plain: list[Word] = []
+    todo = list(arguments)
+    ended = False
+    while todo:
+        word = todo.pop(0)
+        text = word.text
+        if text is None:
+            if not ended and (word.texts is None or any(each.startswith("-") for each in word.texts)):
+                return f"what {word.raw} stands for is not known"
+            plain.append(word)
+        elif ended or text == "-" or not text.startswith("-"):
+            plain.append(word)
+        elif text == "--":
+            ended = True
+        elif problem := _options(kind, text, todo, scripts):
+            return problem
+        ended = ended or (kind.posix and bool(plain))
+    if not scripts and plain:
+        scripts.append(plain.pop(0))
+    problem = next((problem for script in scripts if (problem := _script(name, script))), None)
+    return problem or next((problem for word in plain if (problem := reads(word))), None)
+
+
+def _options(kind: Scripted, text: str, todo: list[Word], scripts: list[Word]) -> str | None:
+    """Judge one word of options. What it takes of the next words is taken off `todo`."""
+    unknown = f"{text} is not judged"
+    taken: list[Word] = []
+    if text.startswith("--"):
+        option, equals, value = text.partition("=")
+        count = 1 if option in kind.long_scripts else kind.long_values.get(option, 0)
+        if not (count or option in kind.long) or (equals and count != 1):
+            return unknown
+        taken = [literal(value)] if equals else todo[:count]
+        del todo[: 0 if equals else count]
+        if option in kind.long_scripts:
+            scripts += taken
+    else:
+        count = 0
+        for at, letter in enumerate(text[1:], 2):
+            if letter in kind.values + kind.scripts:
+                taken = [literal(text[at:])] if text[at:] else todo[:1]
+                del todo[: 0 if text[at:] else 1]
+                count = 1
+                if letter in kind.scripts:
+                    scripts += taken
+                break
+            if letter not in kind.flags:
+                return unknown
+    # A value that is not known may be several words, or none.
+    single = all(w.text is not None or (w.raw[:1] == '"' and "@" not in w.raw) for w in taken)
+    return None if single and len(taken) == count else unknown
 
 
 def _option(reader: Reader, text: str, reads: Reads) -> str | None:
@@ -187,5 +250,9 @@ _SPECIAL: dict[str, Callable[[Sequence[Word]], str | None]] = {
     "read": _read_builtin,
     "locale": _nothing_after,
     "df": lambda arguments: None if all((w.text or "x") in ("-h", "-T", "-i", ".") for w in arguments) else "df",
+    "jobs": lambda arguments: (
+        None if all(re.fullmatch(r"-[lprs]+|%\d+", w.text or "") for w in arguments) else "jobs"
+    ),
+    "popd": _nothing_after,
     "local": lambda arguments: None if all(re.fullmatch(r"[a-z_]\w*", w.text or "") for w in arguments) else "local",
 }

@@ -11,7 +11,7 @@ from agentsh.engine.shell.words import Word, names
 
 _TAKES_NONE = frozenset({"--no-pager", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects", "-P"})
 
-_READS = names("""
+READS = names("""
     status log diff show blame annotate shortlog rev-parse ls-files ls-tree describe cat-file rev-list name-rev
     merge-base show-ref for-each-ref grep diff-tree diff-index diff-files whatchanged count-objects check-ignore
     check-attr var cherry range-diff version
@@ -19,7 +19,7 @@ _READS = names("""
 _WRITES_OR_RUNS = (
     "--output", "--ext-diff", "--textconv", "--open-files-in-pager", "--no-index", "--exec", "--upload-pack",
     "--filters", "--batch-command", "--contents", "--parseopt", "--sq-quote", "--paginate", "--ignore-revs-file",
-    "--exclude-from", "--exclude-standard-from",
+    "--exclude-from", "--exclude-standard-from", "--show-signature",
 )  # fmt: skip
 _LISTING: dict[str, re.Pattern[str]] = {
     "branch": re.compile(
@@ -27,7 +27,7 @@ _LISTING: dict[str, re.Pattern[str]] = {
         r"|--sort=.*|--format=.*|--contains"
     ),
     "tag": re.compile(r"-l|--list|-n\d*|--sort=.*|--format=.*"),
-    "remote": re.compile(r"-v|--verbose"),
+    "remote": re.compile(r"-v|--verbose|get-url|[A-Za-z][\w.]*"),
     "stash": re.compile(r"list|show|-p|--stat|stash@\{\d+\}"),
     "worktree": re.compile(r"list|--porcelain"),
     "submodule": re.compile(r"status|--recursive"),
@@ -38,6 +38,7 @@ _LISTING: dict[str, re.Pattern[str]] = {
 }
 """Commands that only list when every argument looks so."""
 _MUST_HAVE = {"stash": ("list", "show"), "worktree": ("list",), "notes": ("list", "show"), "bisect": ("log",)}
+_REMOTE_READS = frozenset({"get-url"})
 _CONFIG_READS = frozenset({"-l", "--list", "--get", "--get-all", "get", "list"})
 
 
@@ -79,7 +80,7 @@ def harmless(command: Sequence[Word], reads: Callable[[Word], str | None]) -> st
     listing = _LISTING.get(name)
     if listing is not None:
         return _lists(name, listing, arguments)
-    if name not in _READS:
+    if name not in READS:
         return f"git {name} changes something"
     paths_only = False
     for word in arguments:
@@ -128,6 +129,8 @@ def _lists(name: str, listing: re.Pattern[str], arguments: Sequence[Word]) -> st
     if name in ("branch", "tag") and {"--list", "-l"} & set(texts):
         return None if all(not t or not t.startswith("-") or listing.fullmatch(t) for t in texts) else changes
     if not all(text is not None and listing.fullmatch(text) for text in texts):
+        return changes
+    if name == "remote" and any(text not in ("-v", "--verbose") for text in texts) and texts[0] not in _REMOTE_READS:
         return changes
     must = _MUST_HAVE.get(name)
     if must is not None and (not texts or texts[0] not in must):

@@ -2,15 +2,16 @@
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from agentsh.engine.shell import argv, git
+from agentsh.engine.shell import argv, git, reach
 from agentsh.engine.shell.known import NEUTRAL_VARIABLES, SHELLS, WRAPPERS, Wrapper
 from agentsh.engine.shell.syntax import read_line
-from agentsh.engine.shell.words import Command, Redirect, Unreadable, Word, literal
+from agentsh.engine.shell.words import ASSIGNABLE, Command, Redirect, Unreadable, Word, literal
+from agentsh.engine.shell.wrappers import fed, peel
 
 MAX_NESTED = 8
 """Shells and evals inside each other that are followed."""
@@ -21,9 +22,12 @@ MANY = 1_000
 """Files that a pattern may stand for; `Tree.expands` stops there."""
 
 _PROGRAM_DIRECTORIES = frozenset({"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"})
-_ASSIGNABLE = re.compile(r"[a-z_][a-z0-9_]*")
 _RUN_LATER = frozenset({"eval", "trap"})
 _FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+
+
+NEVER = 1 << 30
+"""Of `Part.sharp`: no rule with an open end covers it."""
 
 
 class Tree(Protocol):
@@ -45,6 +49,9 @@ class Part:
     words: of a command, for rules by prefix; a word that is not known is None. paths: files it may be about, as
     spelled and with links followed, relative to the root where they are inside. problem: why it is not harmless, or
     None. shown: for people.
+    called: the words that a rule which allows is held against: with variables, global options and the directory of
+    the program, which words leave out so that rules which forbid find it; empty: words. sharp: how many of these, at
+    least, a rule that allows any further words must name: up to the last that does more than such a rule means.
     """
 
     tool: str
@@ -52,6 +59,8 @@ class Part:
     words: tuple[str | None, ...] = ()
     paths: tuple[str, ...] = ()
     problem: str | None = None
+    called: tuple[str | None, ...] = ()
+    sharp: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,29 +150,13 @@ class _Judge:
     def _wrapper(
         self, name: str, kind: Wrapper, words: Sequence[Word], command: Command, problem: str | None, depth: int
     ) -> None:
-        inner, options, why = _peel(name, kind, words[1:], self._neutral)
-        self._add(words, command, problem or kind.asks or why, paths=words[1:])
+        inner, options, why = peel(name, kind, words[1:], self._neutral)
+        self._add(words, command, problem or kind.asks or why, paths=words[1:], allowable=why is None)
         if not inner:
             return
         if name == "xargs":
-            replaced = next((options[i + 1].text for i, o in enumerate(options[:-1]) if o.text == "-I"), None)
-            inner = self._fed(inner, replaced, command, options)
+            inner = fed(inner, command, options)
         self._words(inner, command, None, depth)
-
-    def _fed(
-        self, inner: Sequence[Word], replaced: str | None, command: Command, options: Sequence[Word]
-    ) -> list[Word]:
-        """Return what xargs runs: with paths of the workspace where it is told them safely, else with who knows."""
-        safe = any(w.text in ("-0", "--null") for w in options) and _lists_paths(command.fed_by)
-        new = literal(".") if safe else Word(None, False, "…")
-        if replaced is None:
-            return [*inner, new]
-        return [
-            w
-            if w.text is None or replaced not in w.text
-            else (new if w.text == replaced else Word(None, False, w.raw))
-            for w in inner
-        ]
 
     def _shell(self, words: Sequence[Word], command: Command, problem: str | None, depth: int) -> None:
         rest = words[1:]
@@ -228,8 +221,9 @@ class _Judge:
             if flag.text == "-C" and not why:
                 why = self._cd([directory])
                 self._places = self._places[len(places) :] or self._places
+        odd = [*words[1 : len(words) - len(rest)]] if why else []
         why = why or git.harmless(rest, self._reads)
-        self._add([words[0], *rest], command, problem or why, paths=rest)
+        self._add([words[0], *rest], command, problem or why, paths=rest, odd=odd)
         self._places = places
 
     def _cd(self, arguments: Sequence[Word]) -> str | None:
@@ -293,8 +287,11 @@ class _Judge:
             )
 
     def _assigns(self, command: Command) -> str | None:
+        reading = bool(command.words) and command.words[0].text == "read"
         for name, _ in command.assigns:
-            if not self._neutral(name) and (command.words or not _ASSIGNABLE.fullmatch(name)):
+            if reading and name == "IFS":  # how it takes a line apart
+                continue
+            if not self._neutral(name) and (command.words or not ASSIGNABLE.fullmatch(name)):
                 return f"{name} may change what commands do"
         return None
 
@@ -316,14 +313,42 @@ class _Judge:
         return tuple(found)
 
     def _add(
-        self, words: Sequence[Word], command: Command, problem: str | None, *, paths: Iterable[Word] = ()
+        self,
+        words: Sequence[Word],
+        command: Command,
+        problem: str | None,
+        *,
+        paths: Iterable[Word] = (),
+        odd: Sequence[Word] = (),
+        allowable: bool = True,
     ) -> None:
+        """Add a part. odd: words after the name that rules which forbid pass over."""
         first = words[0].text
         assigns = command.assigns if words is command.words else ()
         name = None if first is None else first.rpartition("/")[2]
         texts = (name, *(word.text for word in words[1:]))
         shown = " ".join(" ".join([*(word.raw for word in words), *(f"{n}={w.raw}" for n, w in assigns)]).split())
-        self.parts.append(Part("shell", shown, texts, self._paths(paths), problem))
+        called: tuple[str | None, ...] = ()
+        sharp = 0 if allowable else NEVER
+        if problem is not None and allowable:
+            sets = [None if w.text is None else f"{n}={w.text}" for n, w in command.assigns if not self._neutral(n)]
+            before = [*sets, self._program(words[0]), *(word.text for word in odd)]
+            called = (*before, *texts[1:])
+            sharp = reach.sharp(name, words[1:], self._reads)
+            sharp = sharp + len(before) if sharp or len(before) > 1 else 0
+        self.parts.append(Part("shell", shown, texts, self._paths(paths), problem, called, sharp))
+
+    def _program(self, word: Word) -> str | None:
+        """Return how a rule names a program: a bare name, `./` and its path below the root, or its absolute path."""
+        text = word.text
+        if text is None:
+            return None
+        directory, _, name = text.rpartition("/")
+        if not text.count("/") or directory in _PROGRAM_DIRECTORIES:
+            return name
+        found = {_joined(place, text) for place in self._places}
+        path = found.pop()
+        return None if found else path if path.startswith("/") else f"./{path}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,65 +356,6 @@ class _Why:
     text: str
 
 
-def _replaced(word: Word, mark: str, new: Word) -> Word:
-    """Return what becomes of a word where a command puts something in the place of `mark`."""
-    if word.text is None or mark not in word.text:
-        return word
-    return new if word.text == mark else Word(None, False, word.raw)
-
-
 def _joined(place: str, path: str) -> str:
     """Return a path in the directory `place`, without `.` and `..` as far as spelling goes."""
     return posixpath.normpath(path if path.startswith("/") else posixpath.join(place, path))
-
-
-def _peel(
-    name: str, kind: Wrapper, words: Sequence[Word], neutral: Callable[[str], bool]
-) -> tuple[list[Word], list[Word], str | None]:
-    """Return the command that a wrapper runs, the wrapper's own options, and why they are no harmless ones."""
-    options: list[Word] = []
-    skip, at = kind.skip, 0
-    problem: str | None = None
-    while at < len(words):
-        text = words[at].text
-        if text is None:
-            if skip:
-                return [], options, "what it runs is not known"
-            break
-        if name in ("env", "time") and re.fullmatch(r"[A-Za-z_]\w*=.*", text, re.ASCII | re.DOTALL):
-            variable = text.partition("=")[0]
-            problem = problem or (None if neutral(variable) else f"{variable} may change what commands do")
-        elif text == "--":
-            at += 1
-            break
-        elif text.startswith("-") and (len(text) > 1 or text in kind.flags):
-            option, equals, _ = text.partition("=")
-            takes = option in kind.values
-            if not takes and text not in kind.flags and not re.fullmatch(r"-\d+|-[nPLksdc]\S+|-[ioe][0L]", text):
-                problem = problem or f"{name} {text} is not judged"
-            options.append(words[at])
-            if takes and not equals:
-                at += 1
-                options += words[at : at + 1]
-        elif skip:
-            skip -= 1
-        else:
-            break
-        at += 1
-    return list(words[at:]), options, problem
-
-
-def _lists_paths(command: Command | None) -> bool:
-    """Tell whether a command prints paths of the workspace, ended by NULs, so that nothing else is among them."""
-    texts = [word.text for word in command.words] if command is not None else []
-    if not texts or None in texts:
-        return False
-    name, rest = texts[0], set(texts[1:])
-    if name == "find":
-        return "-print0" in rest and not any((t or "").startswith(("-printf", "-ls", "-print1")) for t in rest)
-    if name == "git":
-        return "ls-files" in rest and "-z" in rest
-    if name in ("grep", "rg"):
-        listing = {"-l", "-rl", "-lr", "--files-with-matches", "--files"}
-        return bool(rest & listing) and bool(rest & {"-Z", "--null", "-0"})
-    return False

@@ -4,7 +4,10 @@ Sources: the manual pages of GNU coreutils 9, findutils 4.9, grep 3.8, sed 4.8, 
 An option that writes, runs a program, reads a list of names or follows links out is listed under its command.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
 
 from agentsh.engine.shell.words import names
 
@@ -15,7 +18,7 @@ class Reader:
 
     first: its first plain argument is no file but a pattern or a script, unless one of `script_options` gave it.
     most: plain arguments that it may have, where one more is written to.
-    exact: options in the style of find, with one dash and compared whole.
+    exact: options in the style of find, with one dash and compared whole. numbers: options before a number.
     """
 
     long: tuple[str, ...] = ()
@@ -24,11 +27,29 @@ class Reader:
     script_options: tuple[str, ...] = ()
     most: int | None = None
     exact: frozenset[str] = frozenset()
+    numbers: frozenset[str] = frozenset()
+
+
+class Scripted(NamedTuple):
+    """A command whose script is a program of its own. Only what is listed here is taken for harmless.
+
+    flags, values, scripts: letters of options that take nothing, a value, a script. long: options that take nothing.
+    long_values: how many words an option takes. long_scripts: take a script. posix: options end at the first word
+    that is none.
+    """
+
+    flags: str = ""
+    values: str = ""
+    scripts: str = ""
+    long: frozenset[str] = frozenset()
+    long_values: Mapping[str, int] = MappingProxyType({})
+    long_scripts: frozenset[str] = frozenset()
+    posix: bool = False
 
 
 SAYS = names("""
     : true false echo pwd whoami id nproc uptime sleep seq basename dirname which type expr tty arch groups exit
-    return break continue wait uname [[ cal getconf sw_vers lscpu free vmstat ps jobs times printenv shift
+    return break continue wait uname [[ cal getconf sw_vers lscpu free vmstat ps times printenv shift tr
 """)
 """Print, compute or end, whatever they are given: no argument is a file that they open or a variable that they set.
 
@@ -53,8 +74,7 @@ READERS = {
     "column": Reader(),
     "comm": Reader(),
     "join": Reader(),
-    "tr": Reader(most=2),
-    "uniq": Reader(most=1),
+    "uniq": Reader(most=1, numbers=names("-f -s -w")),
     "sort": Reader(long=("--output", "--compress-program", "--files0-from", "--temporary-directory"), short="oT"),
     "diff": Reader(long=("--to-file", "--from-file")),
     "cmp": Reader(),
@@ -71,7 +91,8 @@ READERS = {
     "b2sum": Reader(short="c", long=("--check",)),
     "cksum": Reader(short="c", long=("--check",)),
     "od": Reader(),
-    "xxd": Reader(most=1, short="r"),
+    "xxd": Reader(most=1, short="r", numbers=names("-l -s -c -g")),
+    "base64": Reader(),
     "hexdump": Reader(short="f"),
     "strings": Reader(),
     "realpath": Reader(),
@@ -87,27 +108,39 @@ READERS = {
         long=("--pre", "--search-zip", "--hostname-bin", "--follow", "--ignore-file"),
         short="zL",
     ),
-    "fd": Reader(first=True, long=("--exec", "--exec-batch", "--follow", "--ignore-file"), short="xXL"),
-    "jq": Reader(
+    "fd": Reader(
         first=True,
-        script_options=("-f", "--from-file"),
-        long=("--from-file", "--library-path", "--slurpfile", "--rawfile", "--argfile", "--run-tests"),
-        short="fL",
+        long=("--exec", "--exec-batch", "--follow", "--ignore-file", "--base-directory", "--search-path"),
+        short="xXLC",
     ),
     "find": Reader(
         exact=names("""
     -delete -exec -execdir -ok -okdir -fprint -fprint0 -fprintf -fls -files0-from -L -H -follow
 """)
     ),
-    "sed": Reader(
-        first=True, script_options=("-e", "--expression"), long=("--in-place", "--file", "--follow"), short="if"
-    ),
-    "awk": Reader(first=True, long=("--file", "--include", "--load", "--exec", "--assign"), short="filEv"),
 }
 """Every plain argument of these is judged as a file that is read."""
 
-SCRIPTED = frozenset({"sed", "awk", "jq"})
-"""Their first argument is a program of its own, which is looked at."""
+SCRIPTED = {
+    "sed": Scripted(
+        flags="nErsuz",
+        values="l",
+        scripts="e",
+        long=names("--quiet --silent --regexp-extended --separate --null-data --unbuffered --posix --debug"),
+        long_values={"--line-length": 1},
+        long_scripts=frozenset({"--expression"}),
+    ),
+    "awk": Scripted(values="Fv", posix=True),
+    "jq": Scripted(
+        flags="rcnsSajCMRe",
+        long=names("""
+    --raw-output --compact-output --null-input --slurp --sort-keys --ascii-output --join-output --color-output
+    --monochrome-output --raw-input --exit-status --tab --seq --stream
+"""),
+        long_values={"--indent": 1, "--arg": 2, "--argjson": 2},
+    ),
+}
+"""Their first argument is the script where no option gave one; it is looked at. All others are files."""
 
 WRITERS = frozenset({"tee"})
 """Every plain argument is a file that is written."""
@@ -122,7 +155,8 @@ VERSION_WORDS = frozenset({"--version", "-V", "-version", "version"})
 
 NEUTRAL_VARIABLES = names("""
     LANG LANGUAGE TZ NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE TERM COLUMNS LINES CI DEBUG VERBOSE
-    PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE RUST_BACKTRACE
+    PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE RUST_BACKTRACE RUST_LOG LOG_LEVEL NODE_ENV RAILS_ENV RACK_ENV MIX_ENV
+    APP_ENV
 """)
 """Variables of the environment that no harmless command takes a file or a program from; LC_* too."""
 

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from agentsh.engine.shell.expansion import WordReader
-from agentsh.engine.shell.words import NUMBERS, Command, Line, Redirect, Unreadable, Word, names
+from agentsh.engine.shell.words import ASSIGNABLE, NUMBERS, Command, Line, Redirect, Unreadable, Word, names
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -218,6 +218,8 @@ class _Reader:
             if c.type not in marks and c not in (name, body) and c.type != "comment"
         )
         variable = self._words.text(name)
+        if not ASSIGNABLE.fullmatch(variable):
+            raise Unreadable(f"{variable} may change what commands do")
         if self._assigned.get(variable) == 1 and values:
             self._words.values[variable] = values
         try:

@@ -1,10 +1,13 @@
 """What a shell line is made of, once it was read: words, redirections, simple commands."""
 
+import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 NUMBERS = frozenset({"$?", "$#", "$$", "$!"})
 """Variables that are some number, whatever happened."""
+ASSIGNABLE = re.compile(r"[a-z_][a-z0-9_]*|[A-Z]")
+"""Names of variables that no shell and no program of a table takes anything from."""
 
 
 class Unreadable(Exception):
