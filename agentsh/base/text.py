@@ -18,6 +18,8 @@ def clean(text: str) -> str:
 
     CR LF becomes LF, and a lone CR (a progress bar) becomes LF too.
     """
+    if text.isprintable():  # most lines: all that is taken away is not
+        return text
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROLS.sub("", _ESCAPES.sub("", text))
 

@@ -8,9 +8,9 @@ from agentsh.events.user import SideAnswer, SideQuestion
 from agentsh.ports.texts import Texts
 from agentsh.render import theme
 from agentsh.render.lines import Page
-from agentsh.render.markdown import block_rows, gap_before
+from agentsh.render.markdown import Flow
 from agentsh.render.paint import shown
-from agentsh.render.split import BlockSplitter
+from agentsh.render.split import split
 
 MARK = "?"
 
@@ -31,7 +31,9 @@ class Asides:
         question, _ = self._open.pop(event.cause or 0, ("a question", 0.0))
         rows = page.under(MARK, theme.USER_MARK, question, theme.USER)
         inner = Page(page.painter, page.texts, max(page.width - 2, 8))
-        rows += [f"  {row}".rstrip() for row in _answer(inner, self._texts.text(fact.text))]
+        rows += [
+            f"  {row}".rstrip() for row in Flow().rows(split(self._texts.text(fact.text)), inner.painter, inner.width)
+        ]
         if fact.error:
             rows += page.line(f"  ✗ {fact.error}", theme.WARN)
         used = fact.usage
@@ -48,14 +50,3 @@ class Asides:
             )
             for question, since_s in self._open.values()
         ]
-
-
-def _answer(page: Page, text: str) -> list[str]:
-    splitter, rows = BlockSplitter(), []
-    before = None
-    for block in [*splitter.feed(text), *splitter.finish()]:
-        if before is not None and gap_before(block, before):
-            rows.append("")
-        rows += block_rows(block, page.painter, page.width)
-        before = block
-    return rows

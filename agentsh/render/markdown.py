@@ -1,36 +1,37 @@
 """A block of Markdown to lines of a terminal. Nothing of the text is dropped: HTML is shown as it was written.
 
-The parser, tables and the highlighter load with the first block that needs them, or by `preload`: a prompt does not.
+The parser and the highlighter load with the first block that needs them, or by `preload`: a prompt does not.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from rich.cells import cell_len
 from rich.style import Style
-from rich.text import Text
 
 from agentsh.base.text import clean
-from agentsh.render import theme
+from agentsh.render import tables, theme
 from agentsh.render.paint import MIN_WIDTH, Painter
+from agentsh.render.runs import Line, fold, plain, styled, wrap
 from agentsh.render.split import Block
+from agentsh.render.tables import Align, Cell, Sizes
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
+    from agentsh.render.code import Colours
+
 _INLINE = {"em": theme.ITALIC, "strong": theme.BOLD, "s": theme.STRIKE}
 _BULLETS = "•◦▪"
-MAX_HIGHLIGHT_CHARS = 100_000
 
-Rows = list[Text]
+Rows = list[Line]
 
 
 def preload() -> None:
     """Load what the first answer will need (40 ms)."""
-    import rich.syntax
-    import rich.table  # noqa: F401 - the imports are the purpose
+    import agentsh.render.code  # noqa: F401 - the import is the purpose
 
     _parser()
 
@@ -42,29 +43,98 @@ def _parser() -> "MarkdownIt":
     return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("reference")
 
 
-def block_rows(block: Block, painter: Painter, width: int, *, highlight: bool = True) -> list[str]:
-    """Return the lines of one block. highlight: code in colours, which costs time and bytes."""
-    layout = _Layout(painter, highlight)
-    if block.kind == "code":
-        rows = layout.code(block.text, block.info, width)
-    else:
-        rows = layout.blocks(_parser().parse(block.text), width, number=block.number)
-    return [line for row in rows for line in painter.rows(row, width)]
+class Flow:
+    """Lays out the blocks of one text, in their order. What goes on with a block looks as that one does."""
+
+    def __init__(self) -> None:
+        self._last: Block | None = None
+        self._colours: Colours | None = None
+        self._sizes: dict[tuple[str, int], Sizes] = {}
+
+    def rows(self, blocks: Iterable[Block], painter: Painter, width: int) -> list[str]:
+        """Return the lines of the next blocks, with the empty lines between them."""
+        rows: list[str] = []
+        for block in _joined(blocks):
+            if self.gap(block):
+                rows.append("")
+            rows += self._block(block, painter, width)
+            self._last = block
+        return rows
+
+    def preview(self, block: Block, painter: Painter, width: int) -> list[str]:
+        """Return the lines that a block would have that is not finished."""
+        colours, sizes = self._colours, self._sizes
+        self._colours, self._sizes = colours and colours.copy(), dict(sizes)
+        try:
+            return self._block(block, painter, width)
+        finally:
+            self._colours, self._sizes = colours, sizes
+
+    def gap(self, block: Block) -> bool:
+        """Whether an empty line stands before it."""
+        return gap_before(block, self._last)
+
+    def _block(self, block: Block, painter: Painter, width: int) -> list[str]:
+        width = max(width, MIN_WIDTH)
+        layout = _Layout(painter, self._sizes)
+        if block.kind == "code":
+            rows = layout.code(block.text, block.info, width, self._colours_of(block, painter))
+        elif block.kind == "item" and block.more:
+            mark = 2 if block.number is None else len(f"{block.number}. ")
+            inner = layout.blocks(_parser().parse(block.text), max(width - mark, MIN_WIDTH), depth=1)
+            rows = [[(" " * mark, theme.PLAIN), *row] for row in inner]
+        elif block.kind == "table" and block.more:
+            head = "\n".join(block.info.split("\n", 2)[:2])
+            rows = layout.more_rows(_parser().parse(f"{head}\n{block.text}"), block.info, width)
+        else:
+            rows = layout.blocks(_parser().parse(block.text), width, number=block.number)
+        return [painter.line(row) for row in rows]
+
+    def _colours_of(self, block: Block, painter: Painter) -> "Colours | None":
+        if not (painter.colour and block.info):
+            self._colours = None
+        elif self._colours is None or not block.more:
+            from agentsh.render.code import Colours  # Pygments takes a moment to load
+
+            self._colours = Colours(block.info)
+        return self._colours
+
+
+def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Put rows of one table that come together into one block: its head is looked at once for all of them."""
+    held: list[Block] = []
+    for block in blocks:
+        joins = block.kind == "table" and block.more
+        if held and not joins:
+            yield replace(held[0], text="\n".join(one.text for one in held))
+            held = []
+        if joins:
+            held.append(block)
+        else:
+            yield block
+    if held:
+        yield replace(held[0], text="\n".join(one.text for one in held))
 
 
 def gap_before(block: Block, last: Block | None) -> bool:
     """Whether an empty line stands between two blocks: as in the source, and always around what needs air."""
     if last is None or block.more:
-        return False
+        return block.more and block.gap
     return block.gap or block.kind in ("code", "heading", "rule") or last.kind in ("code", "heading", "rule")
 
 
-class _Layout:
-    """Tokens to lines of text that fit a width."""
+class _Table(NamedTuple):
+    head: list[Cell]
+    aligns: list[Align]
+    rows: list[list[Cell]]
 
-    def __init__(self, painter: Painter, highlight: bool) -> None:
-        self._painter = painter
-        self._highlight = highlight and painter.colour
+
+class _Layout:
+    """Tokens to lines of text that fit a width. sizes: of tables, by their first part and the width."""
+
+    def __init__(self, painter: Painter, sizes: dict[tuple[str, int], Sizes]) -> None:
+        self._colour = painter.colour
+        self._sizes = sizes
 
     def blocks(self, tokens: "Sequence[Token]", width: int, *, depth: int = 0, number: int | None = None) -> Rows:
         """Return the lines of a sequence of block tokens."""
@@ -76,7 +146,7 @@ class _Layout:
                 tight = True
             made = self._block(group, width, depth, number)
             if rows and made and not tight and not first.type.endswith("list_open"):
-                rows.append(Text())
+                rows.append([])
             rows.extend(made)
         return rows
 
@@ -84,34 +154,30 @@ class _Layout:
         first = group[0]
         match first.type:
             case "paragraph_open":
-                return self._wrap(self._inline(group[1]), width)
+                return _wrapped(self._inline(group[1]), width)
             case "heading_open":
                 return self._heading(first.tag, group[1], width)
             case "fence" | "code_block":
                 info = first.info.split()[0] if first.info.split() else ""
-                return self.code(first.content.removesuffix("\n"), info, width)
+                return self.code(first.content.removesuffix("\n"), info, width, self._new_colours(info))
             case "hr":
-                return [Text("─" * min(width, 40), style=theme.DIM)]
+                return [[("─" * min(width, 40), theme.DIM)]]
             case "blockquote_open":
                 inner = self.blocks(group[1:-1], max(width - 2, MIN_WIDTH), depth=depth)
-                return [Text.assemble(("│ ", theme.DIM), row) for row in inner]
+                return [[("│ ", theme.DIM), *row] for row in inner]
             case "bullet_list_open" | "ordered_list_open":
                 return self._list(group, width, depth, number)
             case "table_open":
                 return self._table(group, width)
             case _:
-                return self._wrap(Text(clean(first.content)), width)
-
-    def _wrap(self, text: Text, width: int) -> Rows:
-        return list(
-            text.wrap(self._painter.console(width), max(width, MIN_WIDTH), justify="default", overflow="fold")
-        )
+                lines = clean(first.content).split("\n")
+                return _wrapped([[(line, theme.PLAIN)] for line in lines], width)
 
     def _heading(self, tag: str, inline: "Token", width: int) -> Rows:
-        text = self._inline(inline)
-        text.stylize(theme.HEADING_1 if tag == "h1" else theme.HEADING)
+        style = theme.HEADING_1 if tag == "h1" else theme.HEADING
+        lines = [styled(line, style) for line in self._inline(inline)]
         # Marks stay as in the source, with colours too: the lines of a session are the same on every screen.
-        return self._wrap(Text.assemble(("#" * int(tag[1]) + " ", theme.DIM), text), width)
+        return _wrapped([[("#" * int(tag[1]) + " ", theme.DIM), *lines[0]], *lines[1:]], width)
 
     def _list(self, group: "Sequence[Token]", width: int, depth: int, number: int | None) -> Rows:
         ordered = group[0].type == "ordered_list_open"
@@ -120,99 +186,120 @@ class _Layout:
         loose = any(t.type == "paragraph_open" and not t.hidden and t.level == group[0].level + 2 for t in group)
         for item in _groups(group[1:-1]):
             mark = f"{at}. " if ordered else _BULLETS[min(depth, 2)] + " "
-            inner = self.blocks(item[1:-1], max(width - len(mark), MIN_WIDTH), depth=depth + 1) or [Text()]
+            inner = self.blocks(item[1:-1], max(width - len(mark), MIN_WIDTH), depth=depth + 1) or [[]]
             if rows and loose:
-                rows.append(Text())
-            rows.append(Text.assemble((mark, theme.DIM), inner[0]))
-            rows.extend(Text.assemble(" " * len(mark), row) for row in inner[1:])
+                rows.append([])
+            rows.append([(mark, theme.DIM), *inner[0]])
+            rows.extend([(" " * len(mark), theme.PLAIN), *row] for row in inner[1:])
             at += 1
         return rows
 
-    def code(self, code: str, language: str, width: int) -> Rows:
+    def code(self, code: str, language: str, width: int, colours: "Colours | None") -> Rows:
         """Return code, set in by two columns, so that it is seen as code without colours too."""
         room = max(width - 2, MIN_WIDTH)
         code = clean(code).expandtabs(4)
-        lines: Sequence[Text]
-        if self._highlight and language and len(code) <= MAX_HIGHLIGHT_CHARS:
-            from rich.syntax import Syntax
+        style = theme.PLAIN if language else theme.CODE
+        lines = [[(line, style)] for line in code.split("\n")] if colours is None else colours.lines(code)
+        return [[("  ", theme.PLAIN), *row] for line in lines for row in fold(line, room)]
 
-            text = Syntax("", language, theme=theme.CODE_THEME).highlight(code)
-            lines = list(text.split("\n", allow_blank=True))[: code.count("\n") + 1]
-        else:
-            lines = [Text(line, style=theme.PLAIN if language else theme.CODE) for line in code.split("\n")]
+    def _new_colours(self, language: str) -> "Colours | None":
+        if not (self._colour and language):
+            return None
+        from agentsh.render.code import Colours
+
+        return Colours(language)
+
+    def more_rows(self, tokens: "Sequence[Token]", first: str, width: int) -> Rows:
+        """Return the lines of rows that go on a table, and of what stands behind them. first: its first part."""
         rows: Rows = []
-        for line in lines:
-            line.no_wrap = False
-            rows.extend(Text.assemble("  ", row) for row in _fold(line, self._painter, room))
+        for group in _groups(tokens):
+            if group[0].type != "table_open":
+                rows += self._block(group, width, 0, None)
+                continue
+            found = self._cells(group)
+            how = self._sizes.get((first, width))
+            if how is None:
+                whole = next((g for g in _groups(_parser().parse(first)) if g[0].type == "table_open"), group)
+                sampled = self._cells(whole)
+                how = tables.sizes(sampled.head, sampled.rows, width)
+            for row in found.rows:
+                how = tables.grown(how, row, width)
+                rows += self._rows(found._replace(rows=[row]), how, width, apart=True)
+            self._sizes[first, width] = how
         return rows
 
     def _table(self, group: "Sequence[Token]", width: int) -> Rows:
-        from rich import box
-        from rich.table import Table
+        found = self._cells(group)
+        how = tables.sizes(found.head, found.rows, width)
+        return tables.head_lines(found.head, found.aligns, how) + self._rows(found, how, width, apart=False)
 
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, border_style=theme.DIM)
-        row: list[Text] = []
+    def _rows(self, found: _Table, how: Sizes, width: int, *, apart: bool) -> Rows:
+        rows: Rows = []
+        for row in found.rows:
+            if not how.widths and (rows or apart):
+                rows.append([])
+            rows += tables.row_lines(found.head, row, found.aligns, how, width)
+        return rows
+
+    def _cells(self, group: "Sequence[Token]") -> _Table:
+        found = _Table([], [], [])
         for n, token in enumerate(group):
-            if token.type in ("th_open", "td_open"):
-                cell = self._inline(group[n + 1])
-                style = str(token.attrGet("style") or "")
-                align = style.rpartition(":")[2]
-                if token.type == "th_open":
-                    justify = {"right": "right", "center": "center"}.get(align, "left")
-                    cell.stylize(theme.BOLD)
-                    table.add_column(cell, justify=justify, overflow="fold")  # type: ignore[arg-type]
-                else:
-                    row.append(cell)
-            elif token.type == "tr_close" and row:
-                table.add_row(*row)
-                row = []
-        return [Text.from_ansi(line) for line in self._painter.rows(table, width)]
+            if token.type == "th_open":
+                found.head.append(self._inline(group[n + 1]))
+                align = str(token.attrGet("style") or "").rpartition(":")[2]
+                found.aligns.append("right" if align == "right" else "center" if align == "center" else "left")
+            elif token.type == "tr_open" and found.head:
+                found.rows.append([])
+            elif token.type == "td_open":
+                found.rows[-1].append(self._inline(group[n + 1]))
+        return found
 
-    def _inline(self, token: "Token") -> Text:
-        text = Text()
-        self._spans(iter(token.children or []), text, theme.PLAIN)
-        return text
+    def _inline(self, token: "Token") -> list[Line]:
+        """Return the text of an inline token, one line for each of its own."""
+        runs: Line = []
+        self._spans(iter(token.children or []), runs, theme.PLAIN)
+        lines: list[Line] = [[]]
+        for run in runs:
+            if run[0] == "\n":
+                lines.append([])
+            else:
+                lines[-1].append(run)
+        return lines
 
-    def _spans(self, tokens: "Iterator[Token]", text: Text, style: Style) -> None:
-        """Append the tokens up to the end of the span that is open."""
+    def _spans(self, tokens: "Iterator[Token]", runs: Line, style: Style) -> None:
+        """Append the tokens up to the end of the span that is open. A line feed is a run of its own."""
         for token in tokens:
-            if token.type in ("softbreak", "hardbreak"):
-                text.append("\n")
+            if token.type == "text":
+                if token.content:
+                    runs.append((clean(token.content).replace("\n", " "), style))
+            elif token.type in ("softbreak", "hardbreak"):
+                runs.append(("\n", theme.PLAIN))
             elif token.type == "code_inline":
-                text.append(f"`{clean(token.content)}`", style + theme.CODE)
+                runs.append((f"`{clean(token.content)}`".replace("\n", " "), style + theme.CODE))
             elif token.type == "link_open":
-                self._link(tokens, token, text, style)
+                self._link(tokens, token, runs, style)
             elif token.type == "image":
-                text.append(clean(f"[image: {token.content}] ({token.attrGet('src')})"), style)
+                shown = clean(f"[image: {token.content}] ({token.attrGet('src')})")
+                runs.append((shown.replace("\n", " "), style))
             elif token.nesting == 1:
-                self._spans(tokens, text, style + _INLINE.get(token.tag, theme.PLAIN))
+                self._spans(tokens, runs, style + _INLINE.get(token.tag, theme.PLAIN))
             elif token.nesting == -1:
                 return
             else:
-                text.append(clean(token.content).replace("\n", " "), style)
+                runs.append((clean(token.content).replace("\n", " "), style))
 
-    def _link(self, tokens: "Iterator[Token]", token: "Token", text: Text, style: Style) -> None:
+    def _link(self, tokens: "Iterator[Token]", token: "Token", runs: Line, style: Style) -> None:
         """Show a link as its text and its address: no hidden addresses."""
-        start = len(text)
-        self._spans(tokens, text, style)
-        href = clean(str(token.attrGet("href") or ""))
-        label = text.plain[start:]
+        start = len(runs)
+        self._spans(tokens, runs, style)
+        href = clean(str(token.attrGet("href") or "")).replace("\n", " ")
+        label = plain(runs[start:])
         if href not in (label, f"mailto:{label}"):
-            text.append(f" ({href})", style + theme.DIM)
+            runs.append((f" ({href})", style + theme.DIM))
 
 
-def _fold(line: Text, painter: Painter, width: int) -> Rows:
-    """Break a line of code at the edge, not at words: its spaces mean something."""
-    if line.cell_len <= width:
-        return [line]
-    cuts, used = [], 0
-    for n, char in enumerate(line.plain):
-        size = cell_len(char)
-        if used + size > width:
-            cuts.append(n)
-            used = 0
-        used += size
-    return list(line.divide(cuts))
+def _wrapped(lines: Iterable[Line], width: int) -> Rows:
+    return [row for line in lines for row in wrap(line, max(width, MIN_WIDTH))]
 
 
 def _groups(tokens: "Sequence[Token]") -> "Iterator[Sequence[Token]]":

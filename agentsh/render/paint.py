@@ -12,8 +12,10 @@ from rich.text import Text
 
 from agentsh.base.palette import BASE, Palette
 from agentsh.base.text import clean
+from agentsh.render.runs import Line
 
 MIN_WIDTH = 8
+_NULL = Style.null()
 
 
 class Painter:
@@ -21,14 +23,14 @@ class Painter:
 
     def __init__(self, *, colour: bool, palette: Palette | None = None) -> None:
         self._consoles: dict[int, Console] = {}
-        self._styles: dict[Style, Style] = {}
+        self._around: dict[Style, tuple[str, str]] = {}
         self.use(colour=colour, palette=palette)
 
     def use(self, *, colour: bool, palette: Palette | None) -> None:
         """Paint what comes from now on like this."""
         self.colour = colour
         self._palette = palette
-        self._styles.clear()
+        self._around.clear()
 
     def rows(self, what: RenderableType, width: int) -> list[str]:
         """Return the lines of a renderable, wrapped to `width` columns."""
@@ -62,27 +64,48 @@ class Painter:
             )
         return console
 
-    def _row(self, segments: Iterable[Segment]) -> str:
-        kept = [(text, style) for text, style, control in Segment.simplify(segments) if text and not control]
-        while kept:  # no spaces at the end of a line: copying stays clean, and they cost bytes
+    def line(self, runs: Line) -> str:
+        """Return one line, which fits already. No spaces at its end: copying stays clean, and they cost bytes."""
+        if not self.colour:
+            return _safe("".join([text for text, _ in runs])).rstrip(" ")
+        kept = [(text, style) for text, style in runs if text]
+        while kept:
             text, style = kept[-1]
             if bare := text.rstrip(" "):
                 kept[-1] = (bare, style)
                 break
             kept.pop()
-        return "".join(self._styled(text, style) for text, style in kept)
+        parts: list[str] = []
+        n = 0
+        while n < len(kept):
+            text, style = kept[n]
+            n += 1
+            while n < len(kept) and kept[n][1] == style:
+                text += kept[n][0]
+                n += 1
+            parts.append(self._styled(text, style))
+        return "".join(parts)
 
-    def _styled(self, text: str, style: Style | None) -> str:
-        # The last guard: whatever a parser made of its input (entities, for one), no control gets through.
-        safe = text if text.isprintable() else clean(text).replace("\n", " ").replace("\t", " ")
-        if not self.colour or not style or (not safe.strip() and not _marks_spaces(style)):
+    def _row(self, segments: Iterable[Segment]) -> str:
+        return self.line([(text, style or _NULL) for text, style, control in segments if not control])
+
+    def _styled(self, text: str, style: Style) -> str:
+        safe = _safe(text)
+        if not style or (not safe.strip() and not _marks_spaces(style)):
             return safe
-        if self._palette is None:
-            return style.render(safe, color_system=ColorSystem.STANDARD)
-        mapped = self._styles.get(style)
-        if mapped is None:
-            mapped = self._styles[style] = _mapped(style, self._palette)
-        return mapped.render(safe, color_system=ColorSystem.EIGHT_BIT)
+        around = self._around.get(style)
+        if around is None:
+            palette = self._palette
+            shown = style if palette is None else _mapped(style, palette)
+            system = ColorSystem.STANDARD if palette is None else ColorSystem.EIGHT_BIT
+            before, _, after = shown.render("x", color_system=system).partition("x")
+            around = self._around[style] = before, after
+        return around[0] + safe + around[1]
+
+
+def _safe(text: str) -> str:
+    # The last guard: whatever a parser made of its input (entities, for one), no control gets through.
+    return text if text.isprintable() else clean(text).replace("\n", " ").replace("\t", " ")
 
 
 def _mapped(style: Style, palette: Palette) -> Style:

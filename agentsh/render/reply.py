@@ -4,7 +4,7 @@ from agentsh.events.turn import AgentMessage, Thought
 from agentsh.ports.texts import Texts
 from agentsh.render import theme
 from agentsh.render.lines import Page, reasoning
-from agentsh.render.markdown import block_rows, gap_before
+from agentsh.render.markdown import Flow
 from agentsh.render.split import Block, BlockSplitter
 
 PREVIEW_CHARS = 4_000
@@ -27,6 +27,7 @@ class Reply:
     def __init__(self) -> None:
         self._splitter = BlockSplitter()
         self._raw: list[str] = []
+        self._flow = Flow()
         self._printed: list[Block] = []
         self._reasoning: list[str] = []
         self._ended: Thought | None = None
@@ -79,13 +80,13 @@ class Reply:
         block = self._splitter.open_block(PREVIEW_CHARS)
         if block is None:
             return []
-        rows = block_rows(block, page.painter, page.width)
+        rows = self._flow.preview(block, page.painter, page.width)
         return ["", *rows] if self._gap(block) else rows
 
     def _gap(self, block: Block) -> bool:
         if not self._printed:
             return self._thought
-        return gap_before(block, self._printed[-1])
+        return self._flow.gap(block)
 
     def _thoughts(self, page: Page, text: str, thought: Thought | None) -> list[str]:
         rows = reasoning(page, text, thought)
@@ -97,13 +98,9 @@ class Reply:
         return rows
 
     def _print(self, page: Page, blocks: list[Block]) -> list[str]:
-        rows: list[str] = []
-        for block in blocks:
-            if self._gap(block):
-                rows.append("")
-            rows.extend(block_rows(block, page.painter, page.width))
-            self._printed.append(block)
-        return rows
+        rows = [""] if blocks and not self._printed and self._thought else []
+        self._printed += blocks
+        return rows + self._flow.rows(blocks, page.painter, page.width)
 
     def _again(self, page: Page, text: str) -> list[str]:
         """The record is not what was streamed: go on from the blocks that agree, or say so and print it whole."""
@@ -112,5 +109,5 @@ class Reply:
         done = len(self._printed)
         if blocks[:done] == self._printed:
             return self._print(page, blocks[done:])
-        self._printed.clear()
+        self._printed, self._flow = [], Flow()
         return [*page.line(DIFFERS, theme.WARN), *self._print(page, blocks)]

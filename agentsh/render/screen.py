@@ -37,6 +37,8 @@ REDRAW_S = 1 / 10
 TRICKLE_S = 1 / 4
 TRICKLE_CHARS = 80
 """A reply that comes by a few characters is drawn less often: each drawing costs some bytes of its own."""
+DRAWING_SHARE = 1 / 10
+"""Of the time, at most, for drawing the live region: what takes long to lay out is drawn less often."""
 SPIN_S = 1 / 4
 RUNNING_ROWS = 4
 DEFAULT_SIZE = (80, 24)
@@ -88,6 +90,7 @@ class ScreenRenderer:
         self._busy_s: float | None = None
         self._compacting_s: float | None = None
         self._drawn_s = float("-inf")
+        self._drawing_s = 0.0
         self._fresh = 0
         self._retry = ""
         self._alarm = ""
@@ -244,7 +247,7 @@ class ScreenRenderer:
         if not self._live or self._suspended:
             return
         now = self._now_s()
-        wait_s = TRICKLE_S if 0 < self._fresh < TRICKLE_CHARS else REDRAW_S
+        wait_s = max(TRICKLE_S if 0 < self._fresh < TRICKLE_CHARS else REDRAW_S, self._drawing_s / DRAWING_SHARE)
         if not force and now - self._drawn_s < wait_s:
             return
         self._drawn_s, self._fresh = now, 0
@@ -252,6 +255,7 @@ class ScreenRenderer:
         width = min(self._fixed_width or columns, columns)
         page = Page(self._painter, self._texts, width - self._region.margin)
         self._write(self._region.draw(self._live_rows(page, lines), width))
+        self._drawing_s = self._now_s() - now
 
     def _live_rows(self, page: Page, lines: int) -> list[str]:
         rows = self._reply.preview(page)

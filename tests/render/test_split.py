@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentsh.render.split import LINE_CHARS, PIECE_LINES, Block, BlockSplitter, split
+from agentsh.render.split import LINE_CHARS, PIECE_LINES, TABLE_ROWS, Block, BlockSplitter, split
 from tests.render.rig import MARKDOWN
 from tests.render.test_screen import PARTS
 
@@ -36,7 +36,8 @@ def test_no_word_is_lost(lines: list[str]) -> None:
 def test_blocks_of_a_page() -> None:
     kinds = [block.kind for block in split(MARKDOWN)]
     assert kinds == [
-        "heading", "text", "text", "item", "item", "item", "text", "code", "text", "rule", "text", "text"
+        "heading", "text", "text", "item", "item", "item", "table", "code", "code", "code", "text", "rule", "text",
+        "text",
     ]  # fmt: skip
 
 
@@ -47,18 +48,41 @@ def test_a_block_is_finished_as_soon_as_it_can_be() -> None:
     assert [b.text for b in splitter.feed("# title\n")] == ["# title"]
     assert splitter.feed("- a\n\n  still a\n") == []
     assert [b.text for b in splitter.feed("- b\n")] == ["- a\n\n  still a"]
-    assert [b.text for b in splitter.feed("```sh\nls\n\n# no title\n```\n")] == ["- b", "ls\n\n# no title"]
+    assert [b.text for b in splitter.feed("```sh\nls\n\n# no title\n```\n")] == ["- b", "ls", "", "# no title"]
 
 
 def test_items_keep_their_numbers() -> None:
     assert [b.number for b in split("3. a\n3. b\n\n1. c\n- d\n1. e\n")] == [3, 4, 5, None, 1]
 
 
-def test_long_code_comes_in_pieces_that_join() -> None:
-    code = "\n".join(f"line {n}" for n in range(3 * PIECE_LINES))
-    blocks = split(f"```py\n{code}\n```\nend")
-    assert [b.more for b in blocks] == [False, True, True, False]
-    assert "\n".join(b.text for b in blocks[:3]) == code
+def test_code_comes_by_lines_and_what_must_be_seen_whole_as_a_whole() -> None:
+    code = ["import x", "", "/* a comment", "", "   of lines */", "let s = '/*'; // /*", "end()"]
+    text = "```js\n" + "\n".join(code) + "\n```\nend"
+    assert [b.text for b in split(text)] == [*code[:2], "\n".join(code[2:5]), *code[5:], "end"]
+    assert [b.more for b in split(text)] == [False, True, True, True, True, False]
+    endless = split("```c\n/*\n" + "\n".join(f"line {n}" for n in range(3 * PIECE_LINES)) + "\n```")
+    assert "\n".join(b.text for b in endless).count("\n") == 3 * PIECE_LINES
+    assert len(endless) > 3
+
+
+def test_rows_of_a_table_come_one_by_one_once_its_columns_are_known() -> None:
+    rows = [f"| {n} | b |" for n in range(TABLE_ROWS + 5)]
+    splitter = BlockSplitter()
+    first = splitter.feed("Said:\n| n | x |\n|--:|---|\n" + "\n".join(rows[:TABLE_ROWS]) + "\n")
+    assert [b.kind for b in first] == ["text", "table"]
+    assert [b.text for b in splitter.feed(rows[-1] + "\n")] == [rows[-1]]
+    assert [b.kind for b in splitter.feed("- x\n")] == []
+
+
+def test_a_long_item_goes_on_where_it_was_cut() -> None:
+    lines = [f"   - part {n} {'word ' * 20}" for n in range(100)]
+    blocks = split("1. first\n" + "\n".join(lines) + "\n2. second\n")
+    assert {b.number for b in blocks[:-1]} == {1}
+    assert [b.more for b in blocks] == [False, *[True] * (len(blocks) - 2), False]
+    assert len(blocks) > 2
+    fenced = split("- x\n  ```py\n" + "  y = 1\n" * 1_000 + "  ```\n  end\n")
+    assert all(b.text.startswith("```py\n") for b in fenced[1:-1])
+    assert fenced[-1].text.endswith("```\nend")
 
 
 def test_a_line_without_end_is_broken() -> None:
