@@ -28,8 +28,11 @@ def apply(found: SessionDiff, root: Path, *, check: bool) -> Applied:
         WorkspaceError, LogWriteFailed: as `workspace.applying` says.
     """
     with found.blobs.writing():
-        what = plan(root, found.blobs, found.changes, found.after)
-        late = [] if check or what.conflicts else carry_out(root, found.blobs, what)
+        what = plan(root, found.blobs, found.changes, found.after, found.taken.since(root))
+        if check or what.conflicts:
+            return Applied(root, what, [])
+        late = carry_out(root, found.blobs, what)
+        found.taken.note(root)
     return Applied(root, what, late)
 
 

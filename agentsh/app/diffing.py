@@ -5,6 +5,7 @@ from pathlib import Path
 
 from agentsh.app.paths import Home
 from agentsh.app.stores import blob_store, event_store
+from agentsh.app.taken_over import TAKEN_OVER, TakenOver
 from agentsh.base.errors import BlobMissing, UsageProblem, WorkspaceError
 from agentsh.context.fold import fold
 from agentsh.context.state import SessionState
@@ -21,6 +22,7 @@ class SessionDiff:
     """What a session has changed since its first snapshot. after: everything that is there at the end.
 
     left_out: caches and large files, which no snapshot looks into. unfinished: a command was at work after that.
+    taken: what was taken over earlier.
     """
 
     changes: list[FileChange]
@@ -29,6 +31,7 @@ class SessionDiff:
     state: SessionState
     left_out: tuple[str, ...]
     unfinished: bool
+    taken: TakenOver
 
 
 def session_diff(home: Home, session: str, at: int | None = None) -> SessionDiff:
@@ -43,8 +46,9 @@ def session_diff(home: Home, session: str, at: int | None = None) -> SessionDiff
     state, steps = fold(map(decode, store.read(session))), LoggedSession(store, session).moments().steps
     if at is not None and not 1 <= at <= state.last_seq:
         raise UsageProblem(f"there is no event {at}", hint=f"the last one is {state.last_seq}")
+    file = home.sessions / session / TAKEN_OVER
     if not steps:
-        return SessionDiff([], {}, blobs, state, (), state.unfinished is not None)
+        return SessionDiff([], {}, blobs, state, (), state.unfinished is not None, TakenOver(file, blobs, (), (), {}))
     manifests = Manifests(blobs)
     end = steps[-1] if at is None else target_of(steps, at)
     try:
@@ -53,7 +57,9 @@ def session_diff(home: Home, session: str, at: int | None = None) -> SessionDiff
     except BlobMissing as error:
         raise WorkspaceError(error.message) from None
     found = [change for change in file_changes(before.nodes, last.nodes) if change.path in ours]
-    return SessionDiff(found, last.nodes, blobs, state, last.left_out, at is None and state.unfinished is not None)
+    taken = TakenOver(file, blobs, steps, ours, last.nodes)
+    unfinished = at is None and state.unfinished is not None
+    return SessionDiff(found, last.nodes, blobs, state, last.left_out, unfinished, taken)
 
 
 def destination(state: SessionState, to: Path | None) -> Path:

@@ -12,6 +12,7 @@ from agentsh import __version__
 from agentsh.app.paths import Home
 from agentsh.app.rewinding import STAT_CACHE, git_rule, workspace_of
 from agentsh.app.stores import blob_store, event_store
+from agentsh.app.taken_over import TAKEN_OVER
 from agentsh.base.clock import SystemClock, timestamp
 from agentsh.base.errors import AgentshError, LogError, SessionExists, SessionReadOnly
 from agentsh.base.ids import new_session_id
@@ -120,6 +121,8 @@ async def fork(home: Home, parent: str, upto_seq: int | None = None, *, progress
             raise LogError(f"session {parent} has lost its first event", hint=f"`agentsh repair {parent}`")
         notes = await asyncio.to_thread(_workspace, home, parent, child, state, upto_seq is None, progress)
         await _begin(log, child, state, state.workspace)
+        with suppress(OSError):
+            shutil.copyfile(home.sessions / parent / TAKEN_OVER, home.sessions / child / TAKEN_OVER)
         await log.close()
     except BaseException:
         with suppress(AgentshError):

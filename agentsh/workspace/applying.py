@@ -43,8 +43,13 @@ class Plan(NamedTuple):
         return sorted(self.now.keys() | self.target.keys())
 
 
-def plan(root: Path, blobs: BlobStore, found: Sequence[FileChange], modes: Nodes) -> Plan:
+def plan(
+    root: Path, blobs: BlobStore, found: Sequence[FileChange], modes: Nodes, again: Sequence[FileChange] = ()
+) -> Plan:
     """Compare the changes of a session with a directory. Writes nothing but blobs. modes: of directories to be made.
+
+    again: the changes since the session was applied there for the last time, if it was: what would be a conflict is
+    looked at once more as a change of what was brought there then.
 
     Raises:
         WorkspaceError: the directory cannot be read.
@@ -52,9 +57,12 @@ def plan(root: Path, blobs: BlobStore, found: Sequence[FileChange], modes: Nodes
     """
     made = Plan({}, {}, (), (), ())
     merged, same, conflicts = [], [], []
-    for change in found:
+    since = {change.path: change for change in again}
+    for change in sorted({**since, **{change.path: change for change in found}}.values(), key=lambda c: c.path):
         try:
             verdict = _judge(str(root), blobs, change, made)
+            if isinstance(verdict, Conflict) and change.path in since:
+                verdict = _judge(str(root), blobs, since[change.path], made)
         except OSError as error:
             raise WorkspaceError(f"{root / change.path} cannot be read: {error.strerror or error}") from None
         if isinstance(verdict, Conflict):
@@ -63,7 +71,9 @@ def plan(root: Path, blobs: BlobStore, found: Sequence[FileChange], modes: Nodes
             merged.append(change.path)
         elif verdict == "same":
             same.append(change.path)
+    conflicts += _not_empty(str(root), made)
     _new_directories(str(root), made, modes)
+    _old_directories(str(root), made, modes)
     return made._replace(merged=tuple(merged), same=tuple(same), conflicts=tuple(conflicts))
 
 
@@ -82,7 +92,7 @@ def _judge(root: str, blobs: BlobStore, change: FileChange, made: Plan) -> Confl
     path, before, after = change.path, change.before, change.after
     here = node_at(root, path)
     theirs = None if here is None else here[1]
-    if theirs is None and _in_the_way(root, path):
+    if theirs is None and _in_the_way(root, path, made):
         return Conflict(path, "a link or a file stands in its way")
     if _same(root, blobs, path, theirs, after):
         if after is None or theirs is None or after.kind != "f" or not (after.mode ^ theirs.mode) & 0o111:
@@ -104,19 +114,22 @@ def _judge(root: str, blobs: BlobStore, change: FileChange, made: Plan) -> Confl
 def _merged(root: str, blobs: BlobStore, change: FileChange, theirs: Node, made: Plan) -> Conflict | str:
     path, before, after = change.path, change.before, change.after
     assert before is not None and after is not None
-    texts = [lines_of(content(blobs, node)) for node in (before, after)]
-    texts.append(lines_of(_read(root, path, theirs)))
-    old, ours, other = texts
-    if {before.kind, after.kind, theirs.kind} != {"f"} or old is None or ours is None or other is None:
-        return Conflict(path, "you have changed it too, and it is no text that could be merged")
-    result = merge(old, ours, other)
-    if result.lines is None:
-        return Conflict(path, "you have changed the same lines", tuple(map(str, result.conflicts)))
-    data = b"".join(result.lines)
-    if result.lines == other:
+    plain = {before.kind, after.kind, theirs.kind} == {"f"}
+    here = _read(root, path, theirs)
+    if plain and before.at == after.at and here is not None:  # the mode alone
+        merged = here
+    else:
+        old, ours, other = lines_of(content(blobs, before)), lines_of(content(blobs, after)), lines_of(here)
+        if not plain or old is None or ours is None or other is None:
+            return Conflict(path, "you have changed it too, and it is no text that could be merged")
+        result = merge(old, ours, other)
+        if result.lines is None:
+            return Conflict(path, "you have changed the same lines", tuple(map(str, result.conflicts)))
+        merged = b"".join(result.lines)
+    mode = _mode(theirs, before, after)
+    if merged == here and mode == theirs.mode:
         return "same"
-    node = Node("f", _mode(theirs, before, after), time.time_ns(), len(data), blobs.put(data))
-    _put(made, path, theirs, node)
+    _put(made, path, theirs, Node("f", mode, time.time_ns(), len(merged), blobs.put(merged)))
     return "merged"
 
 
@@ -129,11 +142,11 @@ def _put(made: Plan, path: str, theirs: Node | None, node: Node | None) -> str:
 
 
 def _mode(theirs: Node | None, before: Node | None, after: Node) -> int:
-    """Return a file's mode: theirs, but for the bits of execution that the session has changed."""
+    """Return a file's mode: theirs, but for execution, where the session has changed that and they may read."""
     if theirs is None or theirs.kind != "f" or after.kind != "f":
         return after.mode
     changed = 0 if before is None else (before.mode ^ after.mode) & 0o111
-    return theirs.mode & ~changed | after.mode & changed
+    return theirs.mode & ~changed | after.mode & changed & ((theirs.mode & 0o444) >> 2)
 
 
 def _same(root: str, blobs: BlobStore, path: str, theirs: Node | None, node: Node | None) -> bool:
@@ -153,8 +166,16 @@ def _read(root: str, path: str, theirs: Node) -> bytes | None:
         return file.read(MAX_READ_BYTES + 1)
 
 
-def _in_the_way(root: str, path: str) -> bool:
-    """Tell whether something other than a directory stands above a path that is not there, or a pipe at it."""
+def _in_the_way(root: str, path: str, made: Plan) -> bool:
+    """Tell whether something other than a directory stands above a path that is not there, or a pipe at it.
+
+    What goes itself, by a change that was judged before, is in nobody's way.
+    """
+    above = path
+    while above := above.rpartition("/")[0]:
+        if above in made.now:
+            there = made.target.get(above)
+            return there is not None and there.kind != "d"
     try:
         with opened(root, path) as (fd, name):
             os.stat(name, dir_fd=fd, follow_symlinks=False)
@@ -163,6 +184,29 @@ def _in_the_way(root: str, path: str) -> bool:
         return False
     except OSError:
         return True
+
+
+def _not_empty(root: str, made: Plan) -> list[Conflict]:
+    """Return the directories in whose place something else is to be, and that hold more than what goes."""
+    found = []
+    for path, here in made.now.items():
+        there = made.target.get(path)
+        if here.kind == "d" and there is not None and there.kind != "d":
+            below = (os.path.join(place, name) for place, _, names in os.walk(f"{root}/{path}") for name in names)
+            inside = (os.path.relpath(place, root) for place in below)
+            if any(name not in made.now or name in made.target for name in inside):
+                found.append(Conflict(path, "it is no directory any more, and you have something in it"))
+    return found
+
+
+def _old_directories(root: str, made: Plan, modes: Nodes) -> None:
+    """Add the directories that the session has removed; one that holds something else will stay."""
+    for path in [path for path in made.now if path not in made.target]:
+        while path := path.rpartition("/")[0]:
+            here = node_at(root, path)
+            if path in modes or path in made.now or here is None or here[1].kind != "d":
+                break
+            made.now[path] = here[1]
 
 
 def _new_directories(root: str, made: Plan, modes: Nodes) -> None:

@@ -21,7 +21,10 @@ def sh(command: str) -> Any:
 def test_from_a_copy_and_back(shell: Shell, serve: Serve) -> None:
     write(shell.cwd, "a.txt", "1\n2\n3\n4\n5\n")
     write(shell.cwd, "old.txt", "x\n")
-    serve(sh("sed -i s/2/TWO/ a.txt; rm old.txt; mkdir d; echo n > d/new.txt"), reply("one"))
+    serve(
+        sh("sed -i s/2/TWO/ a.txt; rm old.txt; mkdir d; echo n > d/new.txt"), reply("one"),
+        sh("sed -i s/TWO/two/ a.txt; echo more >> d/new.txt"), reply("two"),
+    )  # fmt: skip
     shell.run("new", "go", "-p", "--mode", "yolo")
     (session,) = shell.ids
     shell.workspace().joinpath("mine").write_text("not the agent's\n")
@@ -50,6 +53,12 @@ def test_from_a_copy_and_back(shell: Shell, serve: Serve) -> None:
     assert (shell.cwd / "d" / "new.txt").read_text() == "n\n"
     assert not (shell.cwd / "mine").exists()
     assert "0 paths changed" in shell.inside("apply", session).text
+
+    assert shell.run("resume", session, "on", "-p").code == 0
+    again = shell.inside("apply", session)
+    assert (again.code, "merged with your changes: a.txt" in again.text) == (0, True), again.text
+    assert (shell.cwd / "a.txt").read_text() == "1\ntwo\n3\n4\nuser\n"
+    assert (shell.cwd / "d" / "new.txt").read_text() == "n\nmore\n"
 
     elsewhere = shell.cwd.parent / "elsewhere"
     elsewhere.mkdir()

@@ -70,19 +70,81 @@ class Work:
         self.snapshotter = Snapshotter(str(self.ws), self.blobs)
         self.snapshotter.take("start")
         self.before: Nodes = dict(self.snapshotter.nodes)
+        self.applied: Nodes | None = None
 
     def changes(self) -> list[FileChange]:
         self.snapshotter.take("tool")
         return file_changes(self.before, self.snapshotter.nodes)
 
     def plan(self) -> Plan:
-        return plan(self.mine, self.blobs, self.changes(), self.snapshotter.nodes)
+        return plan(self.mine, self.blobs, self.changes(), self.snapshotter.nodes, self.since())
+
+    def since(self) -> list[FileChange]:
+        """The changes since the last `apply`."""
+        return [] if self.applied is None else file_changes(self.applied, self.snapshotter.nodes)
+
+    def state(self, place: Path) -> dict[str, tuple[str, int, bytes]]:
+        return {path: (kind, mode, data) for path, (kind, mode, _, data) in state_of(place).items()}
 
     def apply(self) -> Plan:
         what = self.plan()
         assert not what.conflicts
         assert carry_out(self.mine, self.blobs, what) == []
+        self.applied = dict(self.snapshotter.nodes)
         return what
+
+
+def test_what_was_applied_is_no_change_of_the_users(tmp_path: Path) -> None:
+    """A session goes on and is applied again: the same lines, a file that it made, one that it made and removed."""
+    work = Work(tmp_path, {"a": b"1\n2\n3\n4\n5\n6\n", "gone": b"g\n"})
+    write(work.ws, "a", b"1\nX\n3\n4\n5\n6\n")
+    write(work.ws, "new", b"n\n")
+    write(work.ws, "passing", b"p\n")
+    (work.ws / "gone").unlink()
+    work.apply()
+    write(work.ws, "a", b"1\nY\n3\n4\n5\n6\n")
+    write(work.ws, "new", b"newer\n")
+    write(work.ws, "gone", b"again\n")
+    (work.ws / "passing").unlink()
+    write(work.mine, "a", b"1\nX\n3\n4\n5\nuser\n")
+    assert work.apply().merged == ("a",)
+    assert (work.mine / "a").read_bytes() == b"1\nY\n3\n4\n5\nuser\n"
+    assert work.state(work.mine) == work.state(work.ws) | {"a": ("f", 0o644, b"1\nY\n3\n4\n5\nuser\n")}
+    write(work.ws, "a", b"1\nZ\n3\n4\n5\n6\n")
+    write(work.mine, "a", b"1\nmine\n3\n4\n5\nuser\n")
+    assert [(c.path, c.hunks) for c in work.plan().conflicts] == [("a", ("@@ -2,1 +1 lines @@",))]
+    for path in ("a", "gone"):
+        write(work.mine, path, work.blobs.get(work.before[path].at))  # taken back by the user, to have it once more
+    work.apply()
+    assert work.state(work.mine) == work.state(work.ws)
+
+
+def test_modes_are_merged_too(tmp_path: Path) -> None:
+    work = Work(tmp_path, {"text": b"1\n", "bin": b"\0\1"})
+    for name in ("text", "bin"):
+        (work.ws / name).chmod(0o755)
+    write(work.mine, "text", b"1\n2\n", 0o640)
+    write(work.mine, "bin", b"\0\2", 0o600)
+    assert work.apply().merged == ("bin", "text")
+    assert work.state(work.mine) == {"bin": ("f", 0o700, b"\0\2"), "text": ("f", 0o750, b"1\n2\n")}
+    assert work.plan().paths == []
+
+
+def test_a_file_for_a_directory_and_back(tmp_path: Path) -> None:
+    files = {"file": b"f\n", "dir/sub/x": b"x\n", "old/deep/y": b"y\n", "half/z": b"z\n"}
+    work = Work(tmp_path, files)
+    for path in ("file", "dir", "old", "half"):
+        shutil.rmtree(work.ws / path) if (work.ws / path).is_dir() else (work.ws / path).unlink()
+    write(work.ws, "file/a/b", b"b\n")
+    write(work.ws, "dir", b"d\n")
+    write(work.mine, "half/mine", b"m\n")
+    write(work.mine, "dir/sub/mine", b"m\n")
+    before = state_of(work.mine)
+    assert [c.path for c in work.plan().conflicts] == ["dir"]
+    assert state_of(work.mine) == before
+    (work.mine / "dir/sub/mine").unlink()
+    work.apply()
+    assert set(state_of(work.mine)) == {"file", "file/a", "file/a/b", "dir", "half", "half/mine"}
 
 
 def test_everything_comes_over(tmp_path: Path) -> None:
