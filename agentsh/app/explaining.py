@@ -33,7 +33,7 @@ def explained(homes: Homes, env: Mapping[str, str]) -> list[Explained]:
     for origin, values in layers(homes, env):
         origins |= dict.fromkeys((name for name, _ in _flat(values)), origin)
     found = []
-    for name, value in _flat(load_settings(homes, env).model_dump(mode="json")):
+    for name, value in _flat(load_settings(homes, env).model_dump()):
         origin = origins.get(name) or next((o for n, o in origins.items() if n.startswith(f"{name}.")), "default")
         found.append(Explained(name, _shown(name, value), origin))
     return found

@@ -56,7 +56,7 @@ def make_workspace(
     from agentsh.workspace.local import LocalWorkspace
 
     wanted = settings.sandbox
-    limits = Limits(**dict(wanted.limits))
+    limits = Limits(**wanted.limits.model_dump())
     kind, _ = choice(settings)
     try:
         tmp = None if kind == "none" else make_tmp(session, root)

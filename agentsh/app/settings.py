@@ -6,12 +6,10 @@ AGENTSH_MODEL and OPENAI_* variables, then the options of the command.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
-
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from agentsh.app.hosts import check_bucket_url, host_of
 from agentsh.app.paths import Homes, user_home
@@ -19,6 +17,7 @@ from agentsh.app.toolset import Editing, preferred
 from agentsh.app.width import read_aloud
 from agentsh.app.wiring import WIRES
 from agentsh.base.errors import UsageProblem
+from agentsh.base.typed import Misfit, Value, above, at_least, at_most, below
 from agentsh.context.marks import BYTES_PER_TOKEN, HIGH_WATER, LEAST_ITEM_BYTES, LOW_WATER
 from agentsh.context.room import LEAST_BUDGET
 from agentsh.log.reserve import MIN_FREE_BYTES
@@ -61,18 +60,16 @@ def _pattern(pattern: str) -> str:
     return pattern
 
 
-class _Section(BaseModel):
-    """Its schema is built on first use, and where nothing is configured there is none: `model_construct`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+class _Section(Value, unknown="refuse"):
+    """A table of the file."""
 
 
 class PriceSettings(_Section):
     """US dollars per million tokens."""
 
-    prompt: float = Field(ge=0)
-    cached: float | None = Field(default=None, ge=0)
-    completion: float = Field(ge=0)
+    prompt: Annotated[float, at_least(0)]
+    cached: Annotated[float, at_least(0)] | None = None
+    completion: Annotated[float, at_least(0)]
 
 
 class Profile(_Section):
@@ -84,14 +81,14 @@ class Profile(_Section):
     merge_user_messages: for servers that refuse two in a row.
     """
 
-    wire: Annotated[str, AfterValidator(_wire)] = "chat"
+    wire: Annotated[str, _wire] = "chat"
     model: str | None = None
     base_url: str | None = None
     api_key_env: str | None = None
-    context_window: int | None = Field(default=None, ge=1000)
-    reserve_tokens: int | None = Field(default=None, ge=0)
-    timeout_s: float = Field(default=120.0, gt=0)
-    options: Annotated[dict[str, Any], AfterValidator(_json)] = {}
+    context_window: Annotated[int, at_least(1000)] | None = None
+    reserve_tokens: Annotated[int, at_least(0)] | None = None
+    timeout_s: Annotated[float, above(0)] = 120.0
+    options: Annotated[Mapping[str, Any], _json] = {}
     price: PriceSettings | None = None
     edit: Editing | None = None
     images: bool | None = None
@@ -105,8 +102,8 @@ class SessionSettings(_Section):
     """
 
     mode: Literal["ask", "auto", "plan", "yolo"] | None = None
-    max_steps: int = Field(default=200, ge=1)
-    max_cost_usd: float | None = Field(default=None, gt=0)
+    max_steps: Annotated[int, at_least(1)] = 200
+    max_cost_usd: Annotated[float, above(0)] | None = None
     compact: Literal["auto", "off"] = "auto"
 
 
@@ -117,11 +114,11 @@ class ContextSettings(_Section):
     reply. item_tokens: cap of one item. high_water, low_water: shares of the budget: when it is taken back, to what.
     """
 
-    budget_tokens: int | None = Field(default=None, ge=LEAST_BUDGET)
-    reserve_tokens: int | None = Field(default=None, ge=0)
-    item_tokens: int | None = Field(default=None, ge=LEAST_ITEM_BYTES // BYTES_PER_TOKEN)
-    high_water: float = Field(default=HIGH_WATER, gt=0, le=1)
-    low_water: float = Field(default=LOW_WATER, gt=0, lt=1)
+    budget_tokens: Annotated[int, at_least(LEAST_BUDGET)] | None = None
+    reserve_tokens: Annotated[int, at_least(0)] | None = None
+    item_tokens: Annotated[int, at_least(LEAST_ITEM_BYTES // BYTES_PER_TOKEN)] | None = None
+    high_water: Annotated[float, above(0), at_most(1)] = HIGH_WATER
+    low_water: Annotated[float, above(0), below(1)] = LOW_WATER
 
 
 class LogSettings(_Section):
@@ -132,8 +129,8 @@ class LogSettings(_Section):
     """
 
     durability: Literal["ack", "always", "none"] = "ack"
-    segment_bytes: int = Field(default=SEGMENT_BYTES, ge=64 << 10)
-    min_free_bytes: int = Field(default=MIN_FREE_BYTES, ge=0)
+    segment_bytes: Annotated[int, at_least(64 << 10)] = SEGMENT_BYTES
+    min_free_bytes: Annotated[int, at_least(0)] = MIN_FREE_BYTES
 
 
 class SecretSettings(_Section):
@@ -143,8 +140,8 @@ class SecretSettings(_Section):
     """
 
     redact: bool = True
-    patterns: list[Annotated[str, AfterValidator(_pattern)]] = []
-    allow: list[str] = []
+    patterns: Sequence[Annotated[str, _pattern]] = ()
+    allow: Sequence[str] = ()
 
 
 class UiSettings(_Section):
@@ -166,25 +163,31 @@ class CheckpointSettings(_Section):
     upload: where copies of the sessions go, see docs/upload.md. upload_timeout_s: for one request.
     """
 
-    every_events: int = Field(default=1_000, ge=1)
-    every_bytes: int = Field(default=8 << 20, ge=1)
-    every_s: float = Field(default=300.0, gt=0)
-    keep: int = Field(default=3, ge=1, le=100)
-    upload: Annotated[str, AfterValidator(check_bucket_url)] | None = None
-    upload_timeout_s: float = Field(default=60.0, gt=0, le=3600)
+    every_events: Annotated[int, at_least(1)] = 1_000
+    every_bytes: Annotated[int, at_least(1)] = 8 << 20
+    every_s: Annotated[float, above(0)] = 300.0
+    keep: Annotated[int, at_least(1), at_most(100)] = 3
+    upload: Annotated[str, check_bucket_url] | None = None
+    upload_timeout_s: Annotated[float, above(0), at_most(3600)] = 60.0
+
+
+def _words(command: Sequence[str]) -> Sequence[str]:
+    if not command:
+        raise ValueError("it is empty")
+    return command
 
 
 class HookSettings(_Section):
     """A command of the user's that judges or annotates calls of tools, or is told what happens to the session."""
 
-    command: list[str] = Field(min_length=1)
-    events: list[Literal["before_tool", "after_tool", "session_opened", "turn_finished", "session_closed"]] = [
-        "before_tool"
-    ]
-    timeout_s: float = Field(default=10.0, gt=0)
+    command: Annotated[Sequence[str], _words]
+    events: Sequence[Literal["before_tool", "after_tool", "session_opened", "turn_finished", "session_closed"]] = (
+        "before_tool",
+    )
+    timeout_s: Annotated[float, above(0)] = 10.0
 
 
-def _rules(texts: list[str]) -> list[str]:
+def _rules(texts: Sequence[str]) -> Sequence[str]:
     from agentsh.engine.rules import parse_rule
 
     for text in texts:
@@ -195,9 +198,9 @@ def _rules(texts: list[str]) -> list[str]:
 class PermissionSettings(_Section):
     """Rules about calls, each `tool`, `tool(path)` or `shell(command)`; deny goes before ask, ask before allow."""
 
-    allow: Annotated[list[str], AfterValidator(_rules)] = []
-    ask: Annotated[list[str], AfterValidator(_rules)] = []
-    deny: Annotated[list[str], AfterValidator(_rules)] = []
+    allow: Annotated[Sequence[str], _rules] = ()
+    ask: Annotated[Sequence[str], _rules] = ()
+    deny: Annotated[Sequence[str], _rules] = ()
 
 
 class ToolSettings(_Section):
@@ -205,16 +208,16 @@ class ToolSettings(_Section):
     reach, as they stand in a URL (`localhost:8000`)."""
 
     web: bool = False
-    web_private: list[str] = []
+    web_private: Sequence[str] = ()
 
 
 class LimitSettings(_Section):
     """What one command may use; 0 is no limit. See `workspace.sandbox.Limits`."""
 
-    cpu_s: int = Field(default=3_600, ge=0)
-    memory_mb: int = Field(default=8_192, ge=0)
-    file_mb: int = Field(default=4_096, ge=0)
-    processes: int = Field(default=1_024, ge=0)
+    cpu_s: Annotated[int, at_least(0)] = 3_600
+    memory_mb: Annotated[int, at_least(0)] = 8_192
+    file_mb: Annotated[int, at_least(0)] = 4_096
+    processes: Annotated[int, at_least(0)] = 1_024
 
 
 class SandboxSettings(_Section):
@@ -222,27 +225,27 @@ class SandboxSettings(_Section):
 
     kind: Literal["auto", "bwrap", "landlock", "seatbelt", "none"] = "auto"
     network: bool = False
-    writable: list[str] = []
-    readable: list[str] = []
-    unreadable: list[str] = []
-    limits: LimitSettings = LimitSettings.model_construct()
+    writable: Sequence[str] = ()
+    readable: Sequence[str] = ()
+    unreadable: Sequence[str] = ()
+    limits: LimitSettings = LimitSettings()
 
 
 class Settings(_Section):
     """The whole of agentsh.toml. model: a profile or a model's name."""
 
     model: str | None = None
-    session: SessionSettings = SessionSettings.model_construct()
-    context: ContextSettings = ContextSettings.model_construct()
-    log: LogSettings = LogSettings.model_construct()
-    ui: UiSettings = UiSettings.model_construct()
-    checkpoint: CheckpointSettings = CheckpointSettings.model_construct()
-    permissions: PermissionSettings = PermissionSettings.model_construct()
-    secrets: SecretSettings = SecretSettings.model_construct()
-    sandbox: SandboxSettings = SandboxSettings.model_construct()
-    tools: ToolSettings = ToolSettings.model_construct()
-    models: dict[str, Profile] = {}
-    hooks: dict[str, HookSettings] = {}
+    session: SessionSettings = SessionSettings()
+    context: ContextSettings = ContextSettings()
+    log: LogSettings = LogSettings()
+    ui: UiSettings = UiSettings()
+    checkpoint: CheckpointSettings = CheckpointSettings()
+    permissions: PermissionSettings = PermissionSettings()
+    secrets: SecretSettings = SecretSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    tools: ToolSettings = ToolSettings()
+    models: Mapping[str, Profile] = {}
+    hooks: Mapping[str, HookSettings] = {}
 
 
 def load_settings(homes: Homes, env: Mapping[str, str]) -> Settings:
@@ -289,16 +292,11 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _check(merged: dict[str, Any], files: list[Path]) -> Settings:
-    if not merged or (merged.keys() == {"model"} and isinstance(merged["model"], str)):
-        return Settings.model_construct(**merged)  # nothing to check, and that would take 10 ms
     try:
         return Settings.model_validate(merged)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
+    except Misfit as misfit:
         names = " or ".join(str(file) for file in files if file.exists())
-        what = first["msg"].removeprefix("Value error, ")
-        raise UsageProblem(f"{where}: {what}", hint=f"see {names}") from None
+        raise UsageProblem(str(misfit), hint=f"see {names}") from None
 
 
 def _merge(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
@@ -322,7 +320,7 @@ class Choice:
     base_url: str
     api_key: str | None = field(repr=False)
     timeout_s: float
-    options: dict[str, Any]
+    options: Mapping[str, Any]
     context_window: int | None
     price: PriceSettings | None
     reserve_tokens: int | None = None
@@ -357,7 +355,7 @@ def choose_model(settings: Settings, env: Mapping[str, str], name: str | None) -
     name = name or DEFAULT_MODEL
     profile = settings.models.get(name)
     if profile is None:
-        profile = Profile.model_construct(wire="demo" if name == "demo" else "chat")
+        profile = Profile(wire="demo" if name == "demo" else "chat")
         label = None
     else:
         label = name

@@ -21,6 +21,6 @@ def blob_store(home: Home) -> BlobStore:
 
 def event_store(home: Home, log: "LogSettings | None" = None) -> EventStore:
     """Return the logs of a home. log: `[log]` of agentsh.toml, whose members the store takes; None for who reads."""
-    options = {} if log is None else dict(log)
+    options = {} if log is None else log.model_dump()
     store: EventStore = load(STORES[STORE])(home.sessions, blob_store(home), **options)
     return store

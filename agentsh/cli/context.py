@@ -169,7 +169,7 @@ def as_object(session: str, sent: Sent, texts: Texts) -> dict[str, Any]:
         "tokens": built.tokens,
         "estimator": built.estimator,
         "view": asdict(sent.rebuilt.view),
-        "cut": built.cut.model_dump(mode="json", exclude_unset=True) if built.cut else None,
+        "cut": built.cut.model_dump(exclude_unset=True) if built.cut else None,
         "parts": _shares(sent, found),
         "events": [asdict(row) for row in found.rows],
     }

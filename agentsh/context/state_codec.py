@@ -16,9 +16,9 @@ from hashlib import sha256
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from agentsh import __version__
+from agentsh.base.typed import Value
 from agentsh.context.fold import FOLD_VERSION
 from agentsh.context.state import SessionState
-from agentsh.events.base import Value
 
 CODEC_VERSION = 1
 """Grows when the same state becomes other bytes, or the same bytes another state."""

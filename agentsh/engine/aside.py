@@ -6,6 +6,7 @@ import hashlib
 
 from agentsh.base.errors import AgentshError, ContextInvalid, LogWriteFailed, StreamCut, UsageProblem
 from agentsh.base.text import one_line
+from agentsh.base.typed import some
 from agentsh.base.waiting import to_the_end
 from agentsh.context.budget import count_message
 from agentsh.context.messages import build
@@ -92,7 +93,7 @@ class Asides:
             cut=None,
             rules=view.rules,
             aside=question,
-            **({"missing": tuple(sorted(noting.missing))} if noting.missing else {}),
+            **some(missing=tuple(sorted(noting.missing)) or None),
         )
         return body, fact
 

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 from agentsh.base.errors import ContextInvalid, ContextOverflow, ModelError, StreamCut
 from agentsh.base.text import one_line
+from agentsh.base.typed import some
 from agentsh.context import compaction, summarising
 from agentsh.context.budget import count_message, decide
 from agentsh.context.planning import Plan, plan, weighed_with
@@ -178,7 +179,7 @@ class Compactor:
                 cut=None,
                 rules=RULES,
                 summary=ask,
-                **({"missing": tuple(sorted(noting.missing))} if noting.missing else {}),
+                **some(missing=tuple(sorted(noting.missing)) or None),
             )
             return [NewFact(fact, state.last_seq)]
 

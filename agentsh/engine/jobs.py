@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from agentsh.base.clock import Clock
 from agentsh.base.errors import LogError, ToolFailed
 from agentsh.base.text import clean, one_line, plural, tail_bytes
+from agentsh.base.typed import some
 from agentsh.base.waiting import to_the_end
 from agentsh.context.jobs import RUNNING
 from agentsh.context.state import JobState
@@ -216,7 +217,7 @@ class JobKeeper:
         fact = JobChanged(
             job=job,
             state=state,
-            **({} if exit_code is None else {"exit": exit_code}),
+            **some(exit=exit_code),
             output=shown,
             output_bytes=live.output.total_bytes,
             duration_ms=int(duration_s * 1000),

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 
 from agentsh.base.errors import AgentshError
+from agentsh.base.typed import some
 from agentsh.engine.journal import Journal
 from agentsh.events.model import WindowLearned
 from agentsh.ports.model import Model
@@ -46,8 +47,7 @@ class Scout:
             return
         if known is not None and (known.window, known.max_reply) == (window.tokens, window.max_reply):
             return
-        members = {"max_reply": window.max_reply, "max_request": window.max_request}
-        said = {key: value for key, value in members.items() if value is not None}
+        said = some(max_reply=window.max_reply, max_request=window.max_request)
         fact = WindowLearned(model=name, window=window.tokens, source=window.source, **said)
         with contextlib.suppress(AgentshError):  # a log that cannot be written is told by what matters more
             await self._journal.record(fact)

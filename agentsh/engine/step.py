@@ -17,6 +17,7 @@ from agentsh.base.errors import (
     UsageProblem,
 )
 from agentsh.base.text import one_line
+from agentsh.base.typed import some
 from agentsh.context.budget import Scale, fit, floor_tokens
 from agentsh.context.compaction import patient
 from agentsh.context.images import images_of
@@ -315,9 +316,8 @@ class ModelStep:
             budget=settings.budget_tokens,
             cut=fitted.cut,
             rules=fitted.view.rules,
-            **({"missing": fitted.missing} if fitted.missing else {}),
-            **({"counted": fitted.counted} if fitted.counted else {}),
-            **({"raw": fitted.raw} if fitted.raw != fitted.tokens - fitted.counted else {}),
+            **some(missing=fitted.missing or None, counted=fitted.counted or None),
+            **some(raw=fitted.raw if fitted.raw != fitted.tokens - fitted.counted else None),
         )
         return body, fact
 
@@ -329,7 +329,7 @@ class ModelStep:
             finish=reply.finish,
             usage=reply.usage,
             cost_usd=self._settings.cost_of(reply.usage),
-            **({"thought": thought} if thought and reply.reasoning else {}),
+            **some(thought=thought if reply.reasoning else None),
         )
         # One append for the reply and its calls: a log that is cut between them would ask for less than was said.
         calls = [NewFact(_call(c, self._journal.secrets), within=0) for c in reply.calls]
@@ -347,6 +347,6 @@ class ModelStep:
             finish=finish,
             usage=None,
             cost_usd=None,
-            **({"thought": shown.thought} if shown.thought else {}),
+            **some(thought=shown.thought),
         )
         await self._journal.record(message, cause=shown.built_seq, happened=True)

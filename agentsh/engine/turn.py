@@ -8,6 +8,7 @@ from typing import NamedTuple
 from agentsh.base.clock import Clock
 from agentsh.base.errors import AgentshError, LogError, SessionHeld
 from agentsh.base.text import one_line
+from agentsh.base.typed import some
 from agentsh.base.waiting import to_the_end
 from agentsh.context.repairs import close_calls, close_reply
 from agentsh.context.state import SessionState
@@ -157,7 +158,7 @@ class Turn:
             usage=turn.usage,
             cost_usd=turn.cost_usd,
             duration_ms=int((self._clock.monotonic_s() - began_s) * 1000),
-            **({"error": one_line(str(error), 500)} if error else {}),
+            **some(error=one_line(str(error), 500) if error else None),
         )
         await self._journal.record_all([*closing, NewFact(finished, turn.user_seq)], durable=True, happened=True)
         return TurnOutcome(reason, turn.steps, error if isinstance(error, AgentshError) else None)

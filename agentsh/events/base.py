@@ -1,14 +1,8 @@
-"""What every fact is made of: the frozen base, references to blobs, token usage."""
+"""What every fact is made of: references to blobs, token usage, the base of all."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
-
-class Value(BaseModel):
-    """Frozen; members that a newer version added are kept; the schema is built on first use (start-up time)."""
-
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True, protected_namespaces=())
+from agentsh.base.typed import Value
 
 
 class BlobRef(Value):
@@ -24,7 +18,8 @@ Text = str | BlobRef
 """Text that may have been moved to the blob store because the line would have been too long."""
 
 JsonValue = Any
-Cost = Annotated[float | None, Field(description="US dollars, or None where the price is not known.")]
+Cost = float | None
+"""US dollars, or None where the price is not known."""
 
 
 class Usage(Value):
@@ -39,7 +34,7 @@ class Usage(Value):
         """Return the sum; None counts as nothing."""
         if other is None:
             return self
-        return Usage.model_construct(
+        return Usage(
             prompt=self.prompt + other.prompt,
             cached=self.cached + other.cached,
             completion=self.completion + other.completion,
@@ -47,7 +42,7 @@ class Usage(Value):
         )
 
 
-NO_USAGE = Usage.model_construct(prompt=0, cached=0, completion=0, reasoning=0)
+NO_USAGE = Usage(prompt=0, cached=0, completion=0, reasoning=0)
 
 
 class Fact(Value):
@@ -56,3 +51,5 @@ class Fact(Value):
     Members without a default are the minimum and always written; those with one are written only when set.
     Each subclass has a `type` literal; it is written to the envelope, not to the payload.
     """
+
+    type: str = ""

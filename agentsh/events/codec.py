@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING, cast
 
-from pydantic import ValidationError
-
+from agentsh.base.typed import Misfit
 from agentsh.events.event import Event, Opaque
 from agentsh.events.union import KINDS
 from agentsh.events.upcast import upcast
@@ -18,9 +17,9 @@ def encode(fact: "Fact | Opaque", *, ts: str, cause: int | None = None) -> Draft
     """Return the draft of a fact: members in the order of the class, unset optional ones left out."""
     if isinstance(fact, Opaque):
         return Draft(fact.type, ts, fact.payload, cause)
-    payload = fact.model_dump(mode="json", exclude_unset=True)
+    payload = fact.model_dump(exclude_unset=True)
     payload.pop("type", None)
-    return Draft(type(fact).model_fields["type"].default, ts, payload, cause)
+    return Draft(fact.type, ts, payload, cause)
 
 
 def decode(record: Record) -> Event:
@@ -32,8 +31,6 @@ def decode(record: Record) -> Event:
     else:
         try:
             fact = cast("AnyFact", kind.model_validate(upcast(record.type, record.payload)))
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in first["loc"])
-            fact = Opaque(record.type, record.payload, f"{where}: {first['msg']}")
+        except Misfit as misfit:
+            fact = Opaque(record.type, record.payload, str(misfit))
     return Event(record.seq, record.ts, record.cause, fact, record.raw)

@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from agentsh.events.base import Cost, Fact, Text, Usage, Value
+from agentsh.base.typed import Value
+from agentsh.events.base import Cost, Fact, Text, Usage
 
 Made = Literal["model", "mechanical"]
 

@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from agentsh.events.base import Fact, JsonValue, Text, Value
+from agentsh.base.typed import Value
+from agentsh.events.base import Fact, JsonValue, Text
 
 Mode = Literal["ask", "auto", "plan", "yolo"]
 WorkspaceKind = Literal["git", "copy", "empty", "in-place"]

@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from agentsh.events.base import Cost, Fact, JsonValue, Text, Usage, Value
+from agentsh.base.typed import Value
+from agentsh.events.base import Cost, Fact, JsonValue, Text, Usage
 from agentsh.events.compaction import SummaryAsk
 
 Finish = Literal["stop", "tool_calls", "length", "content_filter", "interrupted", "cut"]

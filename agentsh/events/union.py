@@ -1,13 +1,11 @@
 """The closed union of facts, and the table from a type's name to its class."""
 
-from typing import Annotated, get_args
-
-from pydantic import Field
+from typing import get_args
 
 from agentsh.events import compaction, model, session, tool, turn, user
 from agentsh.events.base import Fact
 
-AnyFact = Annotated[
+AnyFact = (
     session.SessionInit
     | session.EnvironmentChanged
     | session.Opened
@@ -48,9 +46,8 @@ AnyFact = Annotated[
     | user.UserCommand
     | user.UserCommandEnded
     | user.SideQuestion
-    | user.SideAnswer,
-    Field(discriminator="type"),
-]
+    | user.SideAnswer
+)
 
-KINDS: dict[str, type[Fact]] = {kind.model_fields["type"].default: kind for kind in get_args(get_args(AnyFact)[0])}
+KINDS: dict[str, type[Fact]] = {kind.type: kind for kind in get_args(AnyFact)}
 """Every type of event this version knows, by its name in the log."""

@@ -30,6 +30,7 @@ from agentsh.events.turn import (
     ContextBuilt,
     ImageDropped,
     PartialMessage,
+    TurnEnd,
     TurnFinished,
     UserMessage,
 )
@@ -229,7 +230,7 @@ class Driver:
         if self.random.random() < 0.08:
             attachments += self.images()
         user = self.add(UserMessage(text=self.text(), attachments=attachments))
-        reason = "done"
+        reason: TurnEnd = "done"
         for _ in range(self.random.randint(1, 6)):
             try:
                 self.request()

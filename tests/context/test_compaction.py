@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agentsh.base.errors import ContextOverflow
+from agentsh.base.typed import some
 from agentsh.context import compaction, summarising
 from agentsh.context.budget import Scale, count_message, decide, fit
 from agentsh.context.marks import Marks
@@ -155,7 +156,7 @@ def test_the_request_for_a_summary_is_valid_fits_and_comes_from_what_is_recorded
     def weigh(messages: tuple[Message, ...]) -> int:
         return sum(count_message(m, COUNTER) for m in messages)
 
-    ask = SummaryAsk(attempt=1, max_words=100, **({"instructions": instructions} if instructions else {}))
+    ask = SummaryAsk(attempt=1, max_words=100, **some(instructions=instructions or None))
     fitting = summarising.ask_that_fits(state, TEXTS, weigh, ask, limit)
     assume(fitting is not None)
     assert fitting is not None
@@ -163,7 +164,7 @@ def test_the_request_for_a_summary_is_valid_fits_and_comes_from_what_is_recorded
     assert weigh(prompt.messages) <= limit
     assert problems(prompt.messages) == []
     assert rules.problems(json.loads(encode_body(prompt))) == []
-    read_back = SummaryAsk.model_validate(fitting.model_dump(mode="json", exclude_unset=True))
+    read_back = SummaryAsk.model_validate(fitting.model_dump(exclude_unset=True))
     again = summary_prompt(copy.deepcopy(state), TEXTS, read_back)
     assert encode_body(again) == encode_body(prompt)
 

@@ -28,7 +28,7 @@ def agent(text: str = "") -> AgentMessage:
 
 
 def job(name: str, state: str = "ended", **more: Any) -> JobChanged:
-    told = {} if state == "running" else {"for_model": f"job {name} is over"}
+    told: dict[str, Any] = {} if state == "running" else {"for_model": f"job {name} is over"}
     return JobChanged(job=name, state=state, command=f"run {name}", **told, **more)
 
 

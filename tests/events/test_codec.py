@@ -6,6 +6,7 @@ import pytest
 
 from agentsh.events.codec import decode, encode
 from agentsh.events.event import Opaque
+from agentsh.events.session import Note
 from agentsh.events.union import KINDS
 from agentsh.events.upcast import UPCASTERS, upcast
 from agentsh.log.frame import decode_event, decode_header, encode_event
@@ -68,4 +69,4 @@ def test_upcasters_run_on_read_in_order(monkeypatch: pytest.MonkeyPatch) -> None
         (lambda p: {"text": p["words"]} if "words" in p else p, lambda p: {**p, "text": p["text"] + "!"}),
     )
     assert upcast("note", {"words": "old"}) == {"text": "old!"}
-    assert decode(record("note", {"words": "old"})).fact == KINDS["note"](text="old!")
+    assert decode(record("note", {"words": "old"})).fact == Note(text="old!")

@@ -165,7 +165,7 @@ def whole_story() -> list[Event]:
         s.event(session.Renamed(title="no", by="prompt")),
     ]
     cut = turn.Cut(from_seq=9, reason="budget")
-    built = {"request_sha256": "a", "bytes": 1, "estimator": "e", "tokens": 1, "budget": 9}
+    built: dict[str, Any] = {"request_sha256": "a", "bytes": 1, "estimator": "e", "tokens": 1, "budget": 9}
     events += [s.event(turn.ContextBuilt(**built, cut=None)), s.event(turn.ContextBuilt(**built, cut=cut))]
     events += [s.event(Opaque("brand_new", {"a": 1})), s.event(Opaque("renamed", {}, "title: Field required"))]
     return [*events, s.finished("max_steps"), s.finished("max_cost"), s.finished("crashed")]

@@ -101,7 +101,7 @@ def test_the_data_says_where_it_is_from_and_holds_nothing_odd() -> None:
         assert all(0 <= m <= members[0] for m in members[1:])
 
 
-def learned(tokens: int, source: str = "model list", **more: int) -> WindowLearned:
+def learned(tokens: int, source: str = "model list", **more: Any) -> WindowLearned:
     return WindowLearned(model="m", window=tokens, source=source, **more)
 
 
