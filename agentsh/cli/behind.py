@@ -16,4 +16,6 @@ def _load(model: bool) -> None:
 
     if model:
         load_openai()
+    import agentsh.tools.arguments  # noqa: F401 - for the first call of a tool
+
     markdown.preload()

@@ -1,14 +1,26 @@
-"""Makes a tool of a typed function: its schema, the check of its arguments, and texts that say what to mend."""
+"""Makes a tool of a typed function: its schema here, by the standard library alone, since each new session tells it.
+
+What checks the arguments of a call is made of the same annotations, at the first call; see `arguments`.
+"""
 
 import asyncio
-import difflib
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any, cast, get_type_hints
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from pydantic.fields import FieldInfo
+from functools import cached_property
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 from agentsh.base.errors import BadArguments
 from agentsh.base.text import one_line
@@ -16,28 +28,45 @@ from agentsh.base.waiting import to_the_end
 from agentsh.events.tool import Effect
 from agentsh.ports.tool import ToolContext, ToolOutcome, ToolSpec
 
-__all__ = ["Field", "SchemaTool", "tool"]
+if TYPE_CHECKING:
+    from agentsh.tools.arguments import Checker
+
+__all__ = ["Argument", "Field", "SchemaTool", "tool"]
 
 Function = Callable[..., ToolOutcome | Awaitable[ToolOutcome]]
 
-MAX_PROBLEMS = 5
-"""Problems that a message to the model lists."""
+_NAMES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
-class _Arguments(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", coerce_numbers_to_str=True, allow_inf_nan=False, protected_namespaces=(), frozen=True
-    )
+class Field(NamedTuple):
+    """What a model is told of an argument. ge: the least number that is taken."""
+
+    description: str
+    ge: float | None = None
+
+
+class Argument(NamedTuple):
+    """An argument of a tool. hint: its type. default: `...` where it has to be given."""
+
+    hint: Any
+    field: Field
+    default: Any
 
 
 class SchemaTool:
     """A tool made by `tool`; satisfies `ports.tool.Tool`."""
 
-    def __init__(self, spec: ToolSpec, model: type[BaseModel], function: Function) -> None:
+    def __init__(self, spec: ToolSpec, arguments: Mapping[str, Argument], function: Function) -> None:
         self._spec = spec
-        self._model = model
+        self._arguments = arguments
         self._function = function
         self._awaits = inspect.iscoroutinefunction(function)
+
+    @cached_property
+    def _checker(self) -> "Checker":
+        from agentsh.tools.arguments import Checker
+
+        return Checker(self._spec, self._arguments)
 
     @property
     def spec(self) -> ToolSpec:
@@ -54,13 +83,9 @@ class SchemaTool:
             BadArguments: what is wrong with each argument, what was given, and what there is.
         """
         given = self._object(arguments)
-        fields = self._model.model_fields
-        given = {k: v for k, v in given.items() if v is not None or k not in fields or fields[k].is_required()}
-        try:
-            checked = self._model.model_validate(given)
-        except ValidationError as error:
-            raise BadArguments(self._what_to_mend(error)) from None
-        return {name: getattr(checked, name) for name in fields if name in checked.model_fields_set}
+        known = self._arguments
+        given = {k: v for k, v in given.items() if v is not None or k not in known or known[k].default is ...}
+        return self._checker.checked(given)
 
     async def run(self, context: ToolContext, arguments: Mapping[str, Any]) -> ToolOutcome:
         """Call the function; one that is not async runs in a thread, and cancellation waits for its end."""
@@ -83,30 +108,6 @@ class SchemaTool:
             given = one_line(arguments, 60)
             raise BadArguments(f"{self._spec.name}: the arguments must be one JSON object, not {given}")
         return value
-
-    def _what_to_mend(self, error: ValidationError) -> str:
-        problems = error.errors(include_url=False, include_context=False)
-        lines = [self._problem(p["loc"], p["type"], p["msg"], p["input"]) for p in problems]
-        if len(lines) > MAX_PROBLEMS:
-            lines[MAX_PROBLEMS:] = [f"and {len(lines) - MAX_PROBLEMS} more problems"]
-        return f"{self._spec.name}: {'; '.join(lines)}. Arguments: {self._signature()}."
-
-    def _problem(self, place: tuple[int | str, ...], kind: str, message: str, given: Any) -> str:
-        field = _place(place)
-        if kind == "missing":
-            return f"{field!r} is missing"
-        if kind == "extra_forbidden":
-            near = difflib.get_close_matches(field, self._model.model_fields, 1) if len(place) == 1 else []
-            return f"there is no argument {one_line(field, 40)!r}" + (f" (did you mean {near[0]!r}?)" if near else "")
-        return f"{field!r}: {message[:1].lower()}{message[1:]}, not {one_line(_json(given), 60)}"
-
-    def _signature(self) -> str:
-        required = self._spec.parameters.get("required", ())
-        parts = []
-        for name, schema in self._spec.parameters["properties"].items():
-            kind = schema.get("type") or " or ".join(_json(v) for v in schema.get("enum", ("any",)))
-            parts.append(f"{name} ({kind}{', required' if name in required else ''})")
-        return ", ".join(parts) or "none"
 
 
 def tool(
@@ -132,18 +133,14 @@ def tool(
         fields = _fields(name, function)
         if subject is not None and subject not in fields:
             raise TypeError(f"tool {name}: the subject {subject!r} is no argument")
-        definitions: dict[str, Any] = dict(fields)
-        model = create_model(f"{name}_arguments", __base__=_Arguments, **definitions)
-        parameters = _compact(model.model_json_schema())
-        return SchemaTool(
-            ToolSpec(name, description, parameters, frozenset(effects), subject, tryable, paths), model, function
-        )
+        spec = ToolSpec(name, description, _parameters(name, fields), frozenset(effects), subject, tryable, paths)
+        return SchemaTool(spec, fields, function)
 
     return make
 
 
-def _fields(name: str, function: Function) -> dict[str, tuple[Any, Any]]:
-    """Return the arguments as pydantic wants them, from the signature."""
+def _fields(name: str, function: Function) -> dict[str, Argument]:
+    """Return the arguments, from the signature."""
     hints = get_type_hints(function, include_extras=True)
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters or hints.get(parameters[0].name) is not ToolContext:
@@ -157,50 +154,50 @@ def _fields(name: str, function: Function) -> dict[str, tuple[Any, Any]]:
         hint = hints.get(parameter.name)
         if hint is None:
             raise TypeError(f"tool {name}: {parameter.name} has no annotation")
-        if not any(isinstance(m, FieldInfo) and m.description for m in getattr(hint, "__metadata__", ())):
+        field = next((m for m in getattr(hint, "__metadata__", ()) if isinstance(m, Field)), None)
+        if field is None or not field.description:
             raise TypeError(f"tool {name}: {parameter.name} has no description")
-        fields[parameter.name] = (hint, ... if parameter.default is parameter.empty else parameter.default)
+        default = ... if parameter.default is parameter.empty else parameter.default
+        fields[parameter.name] = Argument(get_args(hint)[0], field, default)
     return fields
 
 
-def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a JSON schema without what tells a model nothing: titles, references, null defaults."""
-    properties = {
-        name: _plain(value, schema.get("$defs", {})) for name, value in schema.get("properties", {}).items()
-    }
-    compact: dict[str, Any] = {"type": "object", "properties": properties}
-    if schema.get("required"):
-        compact["required"] = list(schema["required"])
-    return compact
+def _parameters(name: str, arguments: Mapping[str, Argument]) -> dict[str, Any]:
+    """Return the JSON schema of the arguments, without what tells a model nothing: titles, null as a default."""
+    properties = {}
+    for argument, (hint, field, default) in arguments.items():
+        told: dict[str, Any] = {"description": field.description}
+        if field.ge is not None:
+            told["minimum"] = field.ge
+        schema = _schema(name, hint)
+        if default is None:  # an optional: leaving it out says the same as null
+            properties[argument] = schema | told
+            continue
+        if default is not ...:
+            told["default"] = default
+        properties[argument] = dict(sorted((schema | told).items()))
+    required = [argument for argument, known in arguments.items() if known.default is ...]
+    return {"type": "object", "properties": properties} | ({"required": required} if required else {})
 
 
-def _plain(schema: Any, definitions: Mapping[str, Any]) -> Any:
-    if isinstance(schema, list):
-        return [_plain(item, definitions) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if "$ref" in schema:
-        schema = definitions[schema["$ref"].rpartition("/")[2]] | {k: v for k, v in schema.items() if k != "$ref"}
-    choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
-    if len(choices) == 1:  # an optional: leaving it out says the same as null
-        schema = choices[0] | {k: v for k, v in schema.items() if k != "anyOf"}
-    return {
-        key: {name: _plain(inner, definitions) for name, inner in value.items()}
-        if key == "properties"
-        else _plain(value, definitions)
-        for key, value in schema.items()
-        if key not in ("title", "additionalProperties") and not (key == "default" and value is None)
-    }
+def _schema(name: str, hint: Any) -> dict[str, Any]:
+    """Return the JSON schema of a type.
 
-
-def _place(place: tuple[int | str, ...]) -> str:
-    """Return where in the arguments a problem is: `items[0].status`."""
-    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
-    return "".join(parts).removeprefix(".")
-
-
-def _json(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        return repr(value)
+    Raises:
+        TypeError: of one that has none here.
+    """
+    if hint in _NAMES:
+        return {"type": _NAMES[hint]}
+    of, kinds = get_origin(hint), get_args(hint)
+    if of is Literal and all(isinstance(choice, str) for choice in kinds):
+        return {"enum": [*kinds], "type": "string"}
+    if of is list:
+        return {"items": _schema(name, kinds[0]), "type": "array"}
+    if of in (Union, UnionType) and len(kinds) == 2 and NoneType in kinds:
+        return _schema(name, next(kind for kind in kinds if kind is not NoneType))
+    if is_typeddict(hint):
+        members = {member: _schema(name, kind) for member, kind in get_type_hints(hint).items()}
+        needed = [member for member in members if member in hint.__required_keys__]
+        about = {"description": doc} if (doc := inspect.getdoc(hint)) else {}
+        return about | {"properties": members, "required": needed, "type": "object"}
+    raise TypeError(f"tool {name}: {hint} cannot be told to a model")

@@ -1,8 +1,6 @@
 """The tool that keeps the todo list: whole each time, as a fact, so that it outlives compactions and restarts."""
 
-from typing import Annotated, Literal
-
-from typing_extensions import TypedDict
+from typing import Annotated, Literal, TypedDict
 
 from agentsh.base.errors import ToolFailed
 from agentsh.base.text import one_line, plural

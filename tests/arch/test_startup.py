@@ -107,7 +107,9 @@ def test_a_headless_turn_and_its_resume_load_what_they_need(tmp_path: Path) -> N
             assert done.stdout.splitlines() == ["Done.", "LOADED"], argv
 
 
-BEHIND_THE_PROMPT = {"openai", "httpx2", "anyio", "markdown_it", "pygments", "rich.syntax"}
+BEHIND_THE_PROMPT = {"openai", "httpx2", "anyio", "markdown_it", "pygments", "rich.syntax"} | {
+    "agentsh.tools.arguments"
+}
 """What the first answer needs, and no key that is typed before it."""
 NOT_FOR_A_PROMPT = {
     *(SLOW_IN_A_TURN - {"rich", "prompt_toolkit"}),
@@ -142,14 +144,15 @@ main()
 @pytest.mark.parametrize("argv", [["new", "--model", "m", "--mode", "yolo", "--empty"], ["resume", "--last"]])
 def test_a_prompt_takes_keys_before_the_rest_is_loaded(tmp_path: Path, argv: list[str]) -> None:
     told, program = tmp_path / "told", [sys.executable, "-c", WATCHED]
-    env = {"OPENAI_BASE_URL": "http://127.0.0.1:9", "AGENTSH_HOME": str(tmp_path / "home"), "TOLD": str(told)}
-    env["HOME"] = str(tmp_path)
+    home, own, url = str(tmp_path / "home"), str(tmp_path), "http://127.0.0.1:9"
     if argv[0] == "resume":
-        subprocess.run([sys.executable, "-m", "agentsh", "new", "hi", "--model", "demo", "--empty", "-p"],
-                       env={**os.environ, **env}, cwd=tmp_path, check=True, capture_output=True)  # fmt: skip
+        born = [sys.executable, "-m", "agentsh", "new", "hi", "--model", "demo", "--empty", "-p"]
+        env = {**os.environ, "AGENTSH_HOME": home, "HOME": own}
+        subprocess.run(born, env=env, cwd=tmp_path, check=True, capture_output=True)
         argv = [*argv, "--model", "m"]
-    command: list[str] = [*program, *argv]
-    with Terminal(80, 24, argv=command, cwd=tmp_path, **env) as t:
+    with Terminal(
+        argv=[*program, *argv], cwd=tmp_path, AGENTSH_HOME=home, HOME=own, OPENAI_BASE_URL=url, TOLD=str(told)
+    ) as t:
         t.type("typed")
         t.wait(lambda: "› typed" in t.page)  # and nothing has been loaded yet
         (tmp_path / "told.go").touch()

@@ -29,6 +29,7 @@ from agentsh.ports.model import Prompt, Reply, Streamed
 from agentsh.ports.tokens import ByteEstimate
 from agentsh.ports.tool import Tool, ToolContext, ToolOutcome, ToolSpec
 from agentsh.ports.workspace import Workspace
+from agentsh.render import markdown
 from agentsh.render.screen import ScreenRenderer
 from agentsh.repl.ask import TerminalApprover
 from agentsh.repl.looks import ThemeName, looks_of
@@ -139,6 +140,7 @@ async def main() -> int:
         plain=plain,
         looks=looks,
         menus=plain is None,
+        behind=markdown.preload,
     )
     if place := os.environ.get("TALK_WORKSPACE"):
         io.workspace = LocalWorkspace(Path(place), session=ID)

@@ -163,6 +163,16 @@ def _double_star(ctx: ToolContext, **paths: Annotated[str, Field(description="x"
     return ToolOutcome("", "")
 
 
+def _no_kind(ctx: ToolContext, paths: Annotated[dict[str, int], Field(description="x")]) -> ToolOutcome:
+    """Do."""
+    return ToolOutcome("", "")
+
+
+def _two_kinds(ctx: ToolContext, path: Annotated[str | int, Field(description="x")]) -> ToolOutcome:
+    """Do."""
+    return ToolOutcome("", "")
+
+
 def _other_result(ctx: ToolContext) -> str:
     """Do."""
     return ""
@@ -178,6 +188,8 @@ def _other_result(ctx: ToolContext) -> str:
         (_no_description, "no description"),
         (_star, "cannot be told"),
         (_double_star, "cannot be told"),
+        (_no_kind, "cannot be told"),
+        (_two_kinds, "cannot be told"),
         (_other_result, "return a ToolOutcome"),
     ],
 )
