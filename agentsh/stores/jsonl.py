@@ -329,9 +329,7 @@ class _JsonlLog:
             raise LogWriteFailed(f"the log of {self.session} is closed")
         # JSON is made of them here: it would keep the interpreter to itself on the worker as well.
         ready = [as_it_is(draft) for draft in drafts]
-        return await self._worker.run(
-            lambda: self._appender.append(drafts, ready, awaited=awaited), brief_s=BRIEF_S
-        )  # fmt: skip
+        return await self._worker.run(lambda: self._appender.append(drafts, ready, awaited=awaited), brief_s=BRIEF_S)
 
     async def wait_durable(self, seq: int) -> None:
         if seq > self._appender.durable_seq:
