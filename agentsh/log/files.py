@@ -170,16 +170,21 @@ class RealFiles:
         found = os.statvfs(path)
         return found.f_bavail * found.f_frsize
 
-    def sync(self, fd: int) -> None:
-        """Call fdatasync; on macOS F_FULLFSYNC, because fsync there leaves the drive's cache unflushed."""
-        if sys.platform == "darwin":
+    if sys.platform == "darwin":
+
+        def sync(self, fd: int) -> None:
+            """Call F_FULLFSYNC, because fsync leaves the drive's cache unflushed here."""
             try:
                 fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
             except OSError as error:  # network and foreign file systems know only fsync
                 if error.errno not in (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY):
                     raise
                 os.fsync(fd)
-        else:
+
+    else:
+
+        def sync(self, fd: int) -> None:
+            """Call fdatasync."""
             os.fdatasync(fd)
 
     def sync_dir(self, path: str) -> None:

@@ -98,10 +98,11 @@ def make_ready(draft: Draft, payload: str) -> Ready:
     return Ready(draft, head.encode(), tail.encode(), kind, value)
 
 
-def encode_ready(ready: Ready, *, seq: int, dur: int, salt: int) -> Record:
+def encode_ready(ready: Ready, seq: int, dur: int, salt: int) -> Record:
     """Return the record of a draft that is ready, with its line: what any reader makes of that."""
     draft, head, tail, kind, payload = ready
-    line = _ended(b'{"seq":%d,%b,"dur":%d%b' % (seq, head, dur, tail), salt)
+    body = b'{"seq":%d,%b,"dur":%d%b' % (seq, head, dur, tail)
+    line = b'%b,"crc":"%08x"}\n' % (body, crc32(body, salt))
     return Record(seq, draft.ts, kind, dur, draft.cause, payload, line)
 
 

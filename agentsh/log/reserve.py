@@ -5,6 +5,7 @@ the disk either, which a file to be deleted in need would only feed. A writer us
 """
 
 import errno
+import sys
 
 from agentsh.log.files import FileSystem
 
@@ -21,33 +22,39 @@ NOT_HERE = frozenset({errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVA
 
 
 class Reserve:
-    """Keeps blocks ahead of one writer. size: 0 for none. Nothing here raises: a log works without."""
+    """Keeps blocks ahead of one writer. size: 0 for none. Nothing here raises: a log works without.
+
+    enough_upto: a file that ends there or before has room enough behind it, so that nobody need ask.
+    """
 
     def __init__(self, files: FileSystem, size: int = RESERVE_BYTES) -> None:
         self._files = files
         self._size = size
         self._upto = 0
+        self.enough_upto = 0 if size else sys.maxsize
 
     def keep_ahead(self, fd: int, end: int) -> None:
         """See to it that behind the offset `end` there is room, as long as the disk has any."""
-        if not self._size or self._upto >= end + self._size // 2:
+        if end <= self.enough_upto:
             return
         try:
             self._files.reserve(fd, end, self._size)
         except OSError as error:
             if error.errno in NOT_HERE:
-                self._size = 0
+                self._size, self.enough_upto = 0, sys.maxsize
             return
         self._upto = end + self._size
+        self.enough_upto = end + self._size - self._size // 2
 
     def gone(self) -> None:
         """Take note that the file was cut, or is another now: what was kept behind its end is not there any more."""
         self._upto = 0
+        self.enough_upto = 0 if self._size else sys.maxsize
 
     def give_back(self, fd: int, end: int) -> None:
         """Give the blocks behind `end`, the end of the file as we left it, to everybody."""
         if self._upto > end:
-            self._upto = 0
+            self.gone()
             try:
                 if self._files.fstat(fd).size == end:
                     self._files.truncate(fd, end)

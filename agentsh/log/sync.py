@@ -25,6 +25,9 @@ class GroupSync:
     flush: makes everything written so far durable and returns the seq of its last line; called on the thread of
     this object, or of who calls `now`. When it raises LogWriteFailed, that is the end: nobody will be told again that
     something is durable.
+
+    durable_seq: highest seq that is known to be durable. failed: why nothing becomes so any more, or None. Both are
+    to be read only; they are no properties because each append reads them.
     """
 
     def __init__(self, flush: Callable[[], int], durable_seq: int, written_seq: int, session: str) -> None:
@@ -33,26 +36,16 @@ class GroupSync:
         self._state = Lock()
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._looks_at = 0.0
-        self._durable = durable_seq
+        self.durable_seq = durable_seq
         self._written = written_seq
         self._wanted = 0
         self._events = 0
         self._bytes = 0
         self._since: float | None = None
         self._waiters: list[tuple[int, Told]] = []
-        self._failed: LogWriteFailed | None = None
+        self.failed: LogWriteFailed | None = None
         self._stopping = False
         self._thread: Thread | None = None
-
-    @property
-    def durable_seq(self) -> int:
-        """Highest seq that is known to be durable."""
-        return self._durable
-
-    @property
-    def failed(self) -> LogWriteFailed | None:
-        """Why nothing becomes durable any more, or None."""
-        return self._failed
 
     def wrote(self, seq: int, events: int, size: int) -> None:
         """Take note of lines that the kernel has. size: their bytes."""
@@ -71,9 +64,9 @@ class GroupSync:
         """Have `tell` called once all up to `seq` is durable, or never will be: here, or on the sync's thread."""
         with self._state:
             failure = None
-            if seq > self._durable:
-                if self._failed is not None:
-                    failure = _again(self._failed)
+            if seq > self.durable_seq:
+                if self.failed is not None:
+                    failure = _again(self.failed)
                 elif seq > self._written or self._stopping:
                     failure = LogWriteFailed(f"event {seq} of {self._session} was never written")
                 else:
@@ -106,8 +99,8 @@ class GroupSync:
             LogWriteFailed: that failed, or an earlier sync.
         """
         self._written = seq
-        if self._failed is not None:
-            raise _again(self._failed)
+        if self.failed is not None:
+            raise _again(self.failed)
         try:
             durable = self._flush()
         except LogWriteFailed as error:
@@ -122,7 +115,7 @@ class GroupSync:
             LogWriteFailed: the last sync failed, or an earlier one.
         """
         with self._state:
-            if not self._stopping and self._written > self._durable and self._failed is None:
+            if not self._stopping and self._written > self.durable_seq and self.failed is None:
                 self._wanted = self._written
                 self._start()
             self._stopping = True
@@ -130,8 +123,8 @@ class GroupSync:
         if thread is not None:
             self._wake.put(None)
             thread.join()
-        if self._failed is not None:
-            raise _again(self._failed)
+        if self.failed is not None:
+            raise _again(self.failed)
 
     def _look_by(self, moment: float) -> None:
         """See to it that the thread looks by that moment; to be woken costs more than a write, so only if need be."""
@@ -160,7 +153,7 @@ class GroupSync:
         lingers = True  # once, for as long as a batch: whoever begins one within that need not wake us
         while True:
             with self._state:
-                if self._failed is not None:
+                if self.failed is not None:
                     return False
                 closes_at, moment = self._closes_at(), time.monotonic()
                 if closes_at <= moment:
@@ -178,7 +171,7 @@ class GroupSync:
 
     def _closes_at(self) -> float:
         """Return the moment at which the batch closes; infinity where there is none."""
-        if self._wanted > self._durable:
+        if self._wanted > self.durable_seq:
             return 0.0
         if self._since is None:
             return math.inf
@@ -188,20 +181,21 @@ class GroupSync:
 
     def _tell(self, durable: int) -> None:
         with self._state:
-            self._durable = max(self._durable, durable)
-            if self._durable >= self._written:  # also where this thread has not begun the batch
+            if durable > self.durable_seq:
+                self.durable_seq = durable
+            if durable >= self._written:  # also where this thread has not begun the batch
                 self._events = self._bytes = 0
                 self._since = None
             if not self._waiters:
                 return
-            ready = [tell for seq, tell in self._waiters if seq <= self._durable]
-            self._waiters = [w for w in self._waiters if w[0] > self._durable]
+            ready = [tell for seq, tell in self._waiters if seq <= self.durable_seq]
+            self._waiters = [w for w in self._waiters if w[0] > self.durable_seq]
         for tell in ready:
             tell(None)
 
     def _fail(self, error: LogWriteFailed) -> None:
         with self._state:
-            self._failed = self._failed or error
+            self.failed = self.failed or error
             waiters, self._waiters = self._waiters, []
             if self._thread is not None:
                 self._wake.put(None)

@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Literal, cast
+from typing import Literal
 
 from agentsh.base.errors import LogWriteFailed, SessionHeld
 from agentsh.log.chain import Anchor
@@ -50,8 +50,8 @@ class Appender:
         self._reserve = Reserve(files, reserve_bytes)
         self._refusal: Callable[[], Exception] | None = None
         self._lost: LogWriteFailed | None = None  # what was not synced is in doubt for good
-        self._durability = durability
         self._keep = durability != "none"
+        self._always = durability == "always"
         self._unsynced = deque(unsynced if self._keep else ())
         self._io = threading.Lock()  # one at a time: an append, or the change to another segment
         self._flushing = threading.Lock()  # taken before `_io`: the descriptor stays open while it is synced
@@ -92,31 +92,45 @@ class Appender:
         """
         if not drafts:
             return []
-        ready = [as_it_is(draft) for draft in drafts] if ready is None else ready
-        if None not in ready:
-            return self._append(cast(Sequence[Ready], ready), awaited)
-        with self._blobs.writing():
-            return self._append([fitted(draft, self._blobs) for draft in drafts], awaited)
+        if ready is None:
+            ready = [as_it_is(draft) for draft in drafts]
+        if None in ready:
+            with self._blobs.writing():
+                return self._append([fitted(draft, self._blobs) for draft in drafts], awaited)
+        return self._append(ready, awaited)
 
-    def _append(self, ready: Sequence[Ready], awaited: bool) -> list[Record]:
+    def _append(self, ready: Sequence[Ready | None], awaited: bool) -> list[Record]:
+        """Append what is ready, all of it. Between two syncs processors' caches are cold: each call here is dear."""
         if self._cut_unsynced and self._keep:
             self._sync_the_cut()
+        sync = self._sync
+        records: list[Record] = []
         with self._io:
-            self._check()
-            records = self._encode(ready)
-            raw = [record.raw for record in records]
-            data = b"".join(raw)
-            self._write(data)
-            last = self._last_seq = records[-1].seq
+            segment, last, dur = self._segment, self._last_seq, sync.durable_seq
+            if self._refusal is not None or sync.failed is not None or segment.fd < 0:
+                self._refuse()
+            for line in ready:
+                assert line is not None
+                last += 1
+                record = encode_ready(line, last, dur, segment.salt)
+                if len(record.raw) > MAX_LINE_BYTES:
+                    raise _too_long(record)
+                records.append(record)
+            data = record.raw if len(records) == 1 else b"".join([record.raw for record in records])
+            self._write(segment.fd, data)
+            self._last_seq = last
             if self._keep:
-                self._unsynced.extend([(record.seq, record.raw) for record in records])
-        if self._durability == "always":
-            self._sync.now(last)
+                for record in records:
+                    self._unsynced.append((record.seq, record.raw))
+        if self._always:
+            sync.now(last)
         elif self._keep and awaited:
-            with suppress(LogWriteFailed):
-                self._sync.now(last)
+            try:
+                sync.now(last)
+            except LogWriteFailed:
+                return records
         elif self._keep:
-            self._sync.wrote(last, len(raw), len(data))
+            sync.wrote(last, len(records), len(data))
         return records
 
     def when_durable(self, seq: int, tell: Told) -> None:
@@ -216,7 +230,8 @@ class Appender:
                     self._files.close(self._segment.fd)
                     self._segment = self._segment._replace(fd=-1)
 
-    def _check(self) -> None:
+    def _refuse(self) -> None:
+        """Raise why nothing is written, where that is so."""
         if self._refusal is not None:
             raise self._refusal()
         if self._sync.failed is not None:
@@ -224,22 +239,13 @@ class Appender:
         if self._segment.fd < 0:
             raise LogWriteFailed(f"the log of {self._session} is closed")
 
-    def _encode(self, ready: Sequence[Ready]) -> list[Record]:
-        records, dur, salt = [], self._sync.durable_seq, self._segment.salt
-        for seq, line in enumerate(ready, self._last_seq + 1):
-            record = encode_ready(line, seq=seq, dur=dur, salt=salt)
-            if len(record.raw) > MAX_LINE_BYTES:
-                raise LogWriteFailed(f"a {line.type[:80]} of {len(record.raw):,} bytes is longer than a line may be")
-            records.append(record)
-        return records
-
-    def _write(self, data: bytes) -> None:
-        files, fd = self._files, self._segment.fd
+    def _write(self, fd: int, data: bytes) -> None:
+        files, before = self._files, self._size
         try:
             if self._torn:
-                files.truncate(fd, self._size)
+                files.truncate(fd, before)
                 self._torn = False
-            if files.size(fd) != self._size:
+            if files.size(fd) != before:
                 self._refusal = self._somebody_else
                 raise self._somebody_else()
             taken = files.write(fd, data)
@@ -248,8 +254,9 @@ class Appender:
         except OSError as error:
             self._cut_back()
             raise self._failed(error, "cannot save to the log") from error
-        self._size += taken
-        self._reserve.keep_ahead(fd, self._size)
+        self._size = after = before + taken
+        if after > self._reserve.enough_upto:
+            self._reserve.keep_ahead(fd, after)
 
     def _cut_back(self) -> None:
         """Leave nothing half-written; where even that fails, the next append begins with it."""
@@ -270,7 +277,7 @@ class Appender:
         """
         with self._flushing:
             with self._io:
-                self._check()
+                self._refuse()
                 try:
                     if self._torn:
                         self._files.truncate(self._segment.fd, self._size)
@@ -294,21 +301,23 @@ class Appender:
         )  # fmt: skip
 
     def _flush(self) -> int:
-        """Make all that is written durable; on the sync thread, or on that of an append that is awaited."""
+        """Make all that is written durable; on the sync thread, or on that of an append that is awaited.
+
+        Without `_io`: nobody else changes the segment or takes lines from `_unsynced` meanwhile, and an append adds
+        a line, and counts it, once the file has it.
+        """
         with self._flushing:
             if self._lost is not None:  # while this thread waited for the other one
                 raise LogWriteFailed(self._lost.message, hint=self._lost.hint)
-            with self._io:
-                fd, upto, doubt = self._segment.fd, self._last_seq, self._segment.doubt
-            if doubt is not None:
-                return self._rescue(doubt)
+            upto, segment, unsynced = self._last_seq, self._segment, self._unsynced
+            if segment.doubt is not None:
+                return self._rescue(segment.doubt)
             try:
-                self._files.sync(fd)
+                self._files.sync(segment.fd)
             except OSError as error:
                 return self._rescue(error)
-            with self._io:
-                while self._unsynced and self._unsynced[0][0] <= upto:
-                    self._unsynced.popleft()
+            while unsynced and unsynced[0][0] <= upto:
+                unsynced.popleft()
             return upto
 
     def _rescue(self, cause: OSError) -> int:
@@ -346,3 +355,7 @@ class Appender:
             take_back(files, directory, old)
             raise
         return OpenSegment(fd, size, header.salt, old.ordinal + 1, first)
+
+
+def _too_long(record: Record) -> LogWriteFailed:
+    return LogWriteFailed(f"a {record.type[:80]} of {len(record.raw):,} bytes is longer than a line may be")

@@ -39,7 +39,7 @@ from agentsh.log.store import BlobStore, Capabilities, Damage, Folded, Holder, O
 from agentsh.log.writer import Appender, Durability
 from agentsh.stores.forking import forked
 from agentsh.stores.walking import back, unreadable, until_the_end, why
-from agentsh.stores.worker import Worker, outcome, told
+from agentsh.stores.worker import BRIEF_S, Worker, outcome, told
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
@@ -329,7 +329,7 @@ class _JsonlLog:
             raise LogWriteFailed(f"the log of {self.session} is closed")
         # JSON is made of them here: it would keep the interpreter to itself on the worker as well.
         ready = [as_it_is(draft) for draft in drafts]
-        return await self._worker.run(lambda: self._appender.append(drafts, ready, awaited=awaited))
+        return await self._worker.run(lambda: self._appender.append(drafts, ready, awaited=awaited), brief_s=BRIEF_S)
 
     async def wait_durable(self, seq: int) -> None:
         if seq > self._appender.durable_seq:

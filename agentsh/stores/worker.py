@@ -10,10 +10,15 @@ from concurrent.futures import Future
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Lock, Thread, current_thread
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 _T = TypeVar("_T")
 _Jobs = SimpleQueue[Callable[[], object] | None]
+
+BRIEF_S = 0.0005
+"""So long an append holds up the loop, at most, before it is waited for beside everything else: a write takes some
+10 µs and the sync of a fast disk 200, and the way through the loop and its selector as long again. A disk that hangs
+holds nothing up."""
 
 _running: dict[Thread, _Jobs] = {}
 
@@ -35,25 +40,25 @@ class Worker:
         self._state = Lock()
         self._started = self._stopped = False
 
-    async def run(self, job: Callable[[], _T], undo: Callable[[_T], object] | None = None) -> _T:
-        """Return what `job` returns. undo: what to do with that, here too, where nobody waits for it any more."""
-        done: list[_T] = []
+    async def run(
+        self, job: Callable[[], _T], undo: Callable[[_T], object] | None = None, *, brief_s: float = 0.0
+    ) -> _T:
+        """Return what `job` returns. undo: what to do with that, here too, where nobody waits for it any more.
 
-        def tried(tell: Callable[[BaseException | None], None]) -> None:
+        brief_s: so long the loop itself stands still for a job that is usually done by then; see `BRIEF_S`.
+        """
+        call = _Call(job)
+        self._put(call)
+        if not (brief_s and call.over.acquire(timeout=brief_s)):
             try:
-                done.append(job())
-            except BaseException as error:  # noqa: BLE001 - raised where it is waited for
-                tell(error)
-            else:
-                tell(None)
-
-        try:
-            await told(lambda tell: self._put(lambda: tried(tell)))
-        except asyncio.CancelledError:
-            if undo is not None:
-                self.submit(lambda: [undo(value) for value in done])
-            raise
-        return done[0]
+                await told(call.when_over)
+            except asyncio.CancelledError:
+                if undo is not None:
+                    self.submit(lambda: [undo(value) for value in call.made])
+                raise
+        if call.error is not None:
+            raise call.error
+        return call.made[0]
 
     def submit(self, job: Callable[[], _T]) -> "Future[_T]":
         """Have `job` done behind those that wait already, and return what will hold its result."""
@@ -88,6 +93,33 @@ class Worker:
                 thread = Thread(target=_work, args=(self._jobs,), name=self._name, daemon=True)
                 _running[thread] = self._jobs
                 thread.start()
+
+
+class _Call(Generic[_T]):
+    """A job on its way there and back. made: what it returned, if it did. error: what it raised, or None."""
+
+    def __init__(self, job: Callable[[], _T]) -> None:
+        self._job = job
+        self._tell: Callable[[None], None] | None = None
+        self.made: list[_T] = []
+        self.error: BaseException | None = None
+        self.over = Lock()
+        self.over.acquire()
+
+    def __call__(self) -> None:
+        try:
+            self.made.append(self._job())
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            self.error = error
+        self.over.release()
+        if (tell := self._tell) is not None:
+            tell(None)
+
+    def when_over(self, tell: Callable[[None], None]) -> None:
+        """Have `tell` called, twice where the end comes right now."""
+        self._tell = tell
+        if self.over.acquire(blocking=False):
+            tell(None)
 
 
 def _work(jobs: _Jobs) -> None:

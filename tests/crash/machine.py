@@ -161,7 +161,7 @@ class SteppedSync(GroupSync):
         super().stop()
 
     def _work(self) -> None:
-        while self._failed is None and self._wanted > self._durable:
+        while self.failed is None and self._wanted > self.durable_seq:
             self._due()
             try:
                 durable = self._flush()
@@ -188,7 +188,7 @@ class InlineWorker(Worker):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    async def run(self, job: Callable[[], Any], undo: object = None) -> Any:
+    async def run(self, job: Callable[[], Any], undo: object = None, *, brief_s: float = 0.0) -> Any:
         return job()
 
     def start(self, job: Callable[[], object]) -> None:

@@ -76,6 +76,27 @@ async def test_a_job_that_failed_has_nothing_to_undo() -> None:
     worker.stop()
 
 
+async def test_a_brief_job_is_waited_for_on_the_spot_and_a_longer_one_in_the_loop() -> None:
+    worker, turned, go = Worker("w"), asyncio.Event(), threading.Event()
+    asyncio.get_running_loop().call_soon(turned.set)
+    assert await worker.run(threading.get_ident, brief_s=10) != threading.get_ident()
+    with pytest.raises(FileNotFoundError):
+        await worker.run(lambda: os.stat("/no/such/name"), brief_s=10)
+    assert not turned.is_set()  # the loop did nothing else meanwhile
+    task = asyncio.ensure_future(worker.run(lambda: go.wait(10), brief_s=0.001))
+    await turned.wait()
+    assert not task.done()
+    go.set()
+    assert await task
+    go.clear()
+    failing = asyncio.ensure_future(worker.run(lambda: (go.wait(10), os.stat("/no/such/name")), brief_s=0.001))
+    await asyncio.sleep(0)
+    go.set()
+    with pytest.raises(FileNotFoundError):
+        await failing
+    worker.stop()
+
+
 async def test_a_stopped_worker_does_what_it_was_given_and_takes_nothing_more() -> None:
     worker, go, done = Worker("w"), threading.Event(), threading.Event()
     worker.start(lambda: go.wait(10))
