@@ -6,7 +6,6 @@ The logs are the truth; the index only saves reading them again. Loads no pydant
 import json
 import os
 import re
-import stat
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from agentsh.base.ids import is_session_id, matching_ids
 from agentsh.events.summary import VERSION, summarise
 from agentsh.log.files import RealFiles
 from agentsh.log.lease import holder_of
+from agentsh.log.plain import odd
 from agentsh.log.store import Holder
 
 LOG_NAME = "events.jsonl"
@@ -287,8 +287,11 @@ def check_plain(place: Place) -> None:
     """
     directory = str(place.home.sessions / place.id)
     files = [os.lstat(f"{directory}/{ARCHIVE_NAME}")] if place.archived else _segments(directory)
-    if any(not stat.S_ISREG(found.st_mode) for found in files):
-        raise SessionReadOnly(f"the log of session {place.id} is no plain file")
+    found = next((words for words in (odd(file.st_mode) for file in files) if words is not None), None)
+    if found is not None:
+        raise SessionReadOnly(
+            f"the log of session {place.id} is {found}", hint=f"`agentsh verify {place.id}` tells more"
+        )
 
 
 def find(homes: Homes, text: str | None, *, last: bool = False) -> Place:
@@ -297,7 +300,7 @@ def find(homes: Homes, text: str | None, *, last: bool = False) -> Place:
     last: the newest instead, the same that `ls` shows first.
 
     Raises:
-        SessionMissing: none fits.
+        SessionMissing: none fits, or its name is that of a link or a file: neither is a session.
         SessionAmbiguous: several do.
     """
     if last or text is None:
@@ -313,7 +316,25 @@ def find(homes: Homes, text: str | None, *, last: bool = False) -> Place:
         raise SessionAmbiguous(
             f"{text!r} fits {len(matches)} sessions; give more of the id:", candidates=tuple(p.id for p in matches)
         )
+    if (what := no_directory(matches[0])) is not None:
+        raise SessionMissing(f"no session {matches[0].id}: sessions/{matches[0].id} is {what}", hint=DIRECTORY_HINT)
     return matches[0]
+
+
+DIRECTORY_HINT = "a session is a directory: put it there itself, or remove what is there"
+
+
+def no_directory(place: Place) -> str | None:
+    """Return what stands in the place of a session's directory, in words, or None where it is one.
+
+    A link is not followed: what is moved, locked and synced by a session's name must be the session.
+    """
+    try:
+        mode = os.lstat(place.home.sessions / place.id).st_mode
+    except OSError:
+        return None
+    words = odd(mode)
+    return None if words is not None and "directory" in words else words or "a plain file"
 
 
 def find_by_id(homes: Homes, text: str) -> Place | None:

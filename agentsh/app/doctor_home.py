@@ -11,12 +11,14 @@ from pathlib import Path
 
 from agentsh.app.catalog import Place, places
 from agentsh.app.doctor import Line, fail, mine, ok, owner_only, warn
+from agentsh.app.obstacles import of_home
 from agentsh.app.paths import Home, Homes
 from agentsh.app.verifying import headline, verify
 from agentsh.base.ids import is_session_id
 from agentsh.base.text import plural
 from agentsh.log.files import RealFiles
 from agentsh.log.lease import holder_of
+from agentsh.log.plain import odd
 from agentsh.log.segment import NEW_NAME
 
 LITTLE_BYTES = 1 << 30
@@ -38,6 +40,8 @@ def look_at(homes: Homes, progress: Callable[[int], None] | None = None) -> Iter
         yield ok("home", f"{home.root}: {'trusted' if home.trusted else 'not trusted, only read'}{writes}")
         found = places([home])
         yield from _room(home)
+        for obstacle in of_home(home):
+            yield fail("home", f"{obstacle.path} is {obstacle.what}: {obstacle.cost}", f"move it away: {home.root}")
         if home.trusted:
             yield from _permissions(home)
             yield from _flock(home)
@@ -125,6 +129,9 @@ def _index(home: Home, sessions: int) -> Iterator[Line]:
     import sqlite3
 
     path = home.index_file
+    if os.path.lexists(path) and (words := odd(path.lstat().st_mode)) is not None:
+        yield warn("index", f"{path.name} is {words}: every `ls` reads the logs", "move it away")
+        return
     if not path.exists():
         yield ok("index", "none yet; `ls` makes it")
         return
@@ -182,6 +189,8 @@ def _sessions(found: list[Place], progress: Callable[[int], None] | None) -> Ite
     for place, finding in verify(found, incremental=True, progress=progress):
         if finding.ok:
             whole += 1
+            for obstacle in finding.obstacles:
+                yield warn("session", obstacle.removesuffix("; move it away"), "move it away")
         else:
             yield fail("session", f"{place.id}: {headline(finding)}", f"`agentsh verify {place.id}` tells where")
     yield ok("sessions", f"{whole:,} of {plural(len(found), 'session')} read without a flaw")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from agentsh.app.paths import user_home
 from agentsh.base.errors import UsageProblem
 from agentsh.base.text import one_line
+from agentsh.log.plain import read_plain
 
 if TYPE_CHECKING:
     from agentsh.app.settings import Choice
@@ -59,7 +60,7 @@ def found_keys(env: Mapping[str, str], profiles: Sequence[str]) -> list[Provider
 def recall(env: Mapping[str, str]) -> Memory:
     """Return what is remembered; of a file that is missing or damaged: nothing."""
     try:
-        found = json.loads((user_home(env) / FILE).read_text(encoding="utf-8"))
+        found = json.loads(read_plain(user_home(env) / FILE))
         answer = found.get("without_a_model")
         return Memory(found.get("introduced") is True, answer if answer in ("demo", "none") else None)
     except (OSError, ValueError, AttributeError):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agentsh.app.private_file import replace_json
 from agentsh.base.errors import UsageProblem
+from agentsh.log.plain import read_plain
 
 FILE = "granted.json"
 MAX_RULES = 500
@@ -51,7 +52,7 @@ def project_of(cwd: str) -> str:
 
 def _load(file: Path) -> dict[str, list[str]]:
     try:
-        value = json.loads(file.read_bytes())
+        value = json.loads(read_plain(file))
     except (OSError, ValueError, RecursionError):
         return {}
     if not isinstance(value, dict):

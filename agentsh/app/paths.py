@@ -112,6 +112,7 @@ def prepare(home: Home) -> None:
         try:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
+            why = "it is there, and no directory" if isinstance(error, FileExistsError) else error.strerror
             raise UsageProblem(
-                f"{place} cannot be made: {error.strerror}", hint="AGENTSH_HOME names another place for sessions"
+                f"{place} cannot be made: {why}", hint="AGENTSH_HOME names another place for sessions"
             ) from None

@@ -71,6 +71,10 @@ def present(home: Home, session: str, state: SessionState, blobs: BlobStore) -> 
     if root.is_dir():
         return root, []
     hint = f"`agentsh resume {session} --dir PATH` goes on in another"
+    if in_the_way := next((p for p in (home.workspaces, root) if os.path.lexists(p) and not p.is_dir()), None):
+        raise WorkspaceError(
+            f"{in_the_way} is no directory, so the workspace is not there", hint=f"move it, or {hint}"
+        )
     if root != home.workspaces / session or state.snapshot is None:
         raise WorkspaceError(f"the workspace {root} is not there", hint=hint)
     from agentsh.workspace.snapshot_place import place

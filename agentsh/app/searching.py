@@ -11,6 +11,7 @@ from typing import Any
 
 from agentsh.app.catalog import LOG_NAME, Place
 from agentsh.base.text import one_line
+from agentsh.log.plain import open_plain
 
 LIMIT_S = 2.0
 """Somebody waits for it while typing; what was found until then is shown."""
@@ -50,7 +51,7 @@ def search(places: Iterable[Place], text: str, stop: threading.Event, *, limit_s
 def _in_log(place: Place, needle: str, wanted: str, over: Callable[[], bool]) -> Iterator[str]:
     """Yield the words around each place, the newest first."""
     try:
-        with open(place.home.sessions / place.id / LOG_NAME, "rb") as file:
+        with open(place.home.sessions / place.id / LOG_NAME, "rb", opener=open_plain) as file:
             file.seek(max(file.seek(0, 2) - MAX_BYTES, 0))
             data = file.read(MAX_BYTES)
     except OSError:

@@ -9,6 +9,7 @@ from pathlib import Path
 from agentsh.app.settings import Settings
 from agentsh.engine.secret_shapes import harmless_name, is_value, secret_name, worth_remembering
 from agentsh.engine.secrets import Secrets
+from agentsh.log.plain import read_plain
 
 FILE = "secrets.key"
 """In ~/.agentsh: makes placeholders the same in every session, and tells nothing without this file."""
@@ -49,7 +50,7 @@ def _key(file: Path) -> bytes:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):
             _make(file)
-        data = file.read_bytes()
+        data = read_plain(file)
         if len(data) == KEY_BYTES:
             return data
     return os.urandom(KEY_BYTES)

@@ -20,6 +20,7 @@ from agentsh.base.errors import UsageProblem
 from agentsh.base.typed import Misfit, Value, above, at_least, at_most, below
 from agentsh.context.marks import BYTES_PER_TOKEN, HIGH_WATER, LEAST_ITEM_BYTES, LOW_WATER
 from agentsh.context.room import LEAST_BUDGET
+from agentsh.log.plain import read_plain
 from agentsh.log.reserve import MIN_FREE_BYTES
 from agentsh.log.roll import SEGMENT_BYTES
 from agentsh.models.windows import takes_images
@@ -280,7 +281,7 @@ def _files(homes: Homes, env: Mapping[str, str]) -> list[Path]:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = read_plain(file).decode("utf-8-sig")
         import tomllib
 
         return tomllib.loads(text)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from agentsh.app.private_file import replace_json
 from agentsh.base.errors import UsageProblem
+from agentsh.log.plain import read_plain
 
 FILE = "trusted.json"
 
@@ -13,14 +14,14 @@ FILE = "trusted.json"
 def fingerprint(home: Path) -> str:
     """Return the sha256 of a home's configuration; a changed one has to be trusted anew."""
     try:
-        return hashlib.sha256((home / "agentsh.toml").read_bytes()).hexdigest()
+        return hashlib.sha256(read_plain(home / "agentsh.toml")).hexdigest()
     except OSError:
         return ""
 
 
 def _load(own: Path) -> dict[str, str]:
     try:
-        value = json.loads((own / FILE).read_bytes())
+        value = json.loads(read_plain(own / FILE))
     except (OSError, ValueError, RecursionError):
         return {}
     return {k: v for k, v in value.items() if isinstance(v, str)} if isinstance(value, dict) else {}

@@ -18,6 +18,7 @@ from agentsh.base.clock import timestamp
 from agentsh.base.errors import AgentshError
 from agentsh.log.files import RealFiles
 from agentsh.log.lease import holder_of
+from agentsh.log.plain import open_plain
 
 if TYPE_CHECKING:
     from agentsh.stores.bucket import Bucket
@@ -97,7 +98,7 @@ def _about(place: Place) -> dict[str, Any]:
 def state_of(place: Place) -> State | None:
     """Return how the last push of a session went, or None where there was none, or nobody knows."""
     try:
-        with open(place.home.sessions / place.id / STATE, "rb") as file:
+        with open(place.home.sessions / place.id / STATE, "rb", opener=open_plain) as file:
             value = json.loads(file.read(65_536))
         return State(
             str(value["url"]), str(value["stamp"]), int(value["last_seq"]), str(value["at"]),

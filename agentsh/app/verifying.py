@@ -1,9 +1,11 @@
 """Verification of whole homes, and its findings in plain words. Loads no pydantic and no framework."""
 
+import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
 
-from agentsh.app.catalog import Place
+from agentsh.app.catalog import DIRECTORY_HINT, Place, no_directory
+from agentsh.app.obstacles import of_session
 from agentsh.app.paths import Home
 from agentsh.app.remembered import as_told
 from agentsh.base.text import plural
@@ -15,6 +17,9 @@ MARKS_FILE = "verified.json"
 """In a home: what `--incremental` need not read again. A cache."""
 SMALL_BYTES = 16 << 20
 """Less than that is read sooner than processes start."""
+
+_NO_FILE = frozenset({errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO})
+"""What `open_plain` says of directories, links and stranger things in the place of a file."""
 
 _WORDS = {
     "crc": "an entry does not read",
@@ -68,8 +73,15 @@ def verify(
             str(home.sessions), str(home.blobs) if blobs else None, jobs=workers, marks=marks,
             incremental=incremental, progress=progress,
         )  # fmt: skip
-        for place, found in zip(mine, verifier.check([place.id for place in mine]), strict=True):
-            yield place, found._replace(damages=as_told(home, place.id, found.damages))
+        no_sessions = {place.id: what for place in mine if (what := no_directory(place)) is not None}
+        checked = verifier.check([place.id for place in mine if place.id not in no_sessions])
+        for place in mine:
+            if place.id in no_sessions:
+                yield place, Finding(place.id, problem=no_sessions[place.id], problem_errno=errno.ENOTDIR)
+                continue
+            found = next(checked)
+            obstacles = tuple(map(str, of_session(home, place.id)))
+            yield place, found._replace(damages=as_told(home, place.id, found.damages), obstacles=obstacles)
         if marks is not None:
             marks.save()
 
@@ -83,7 +95,8 @@ def headline(found: Finding) -> str:
     """Return what is to be said of a session in one line, without its id: what, and what to do."""
     size = f"{plural(found.records, 'event')}, {found.bytes:,} bytes"
     if found.problem is not None:
-        return f"cannot be read: {found.problem}; `agentsh doctor` looks at the permissions"
+        what = "is no session" if found.problem_errno == errno.ENOTDIR else "cannot be read"
+        return f"{what}: {found.problem}; {remedy(found)}"
     if found.newer is not None:
         return f"written by a newer agentsh ({found.newer[:40]}): update agentsh to continue it"
     remarks = [_REMARKS[name] for name in found.remarks]
@@ -93,6 +106,7 @@ def headline(found: Finding) -> str:
         remarks.append(plural(found.checkpoints, "checkpoint"))
     if found.useless:
         remarks.append(f"passed over by opening, and free to go: {', '.join(found.useless)}")
+    remarks += found.obstacles
     if found.holder is not None:
         remarks.append(f"in use by {found.holder}")
     if found.ok:
@@ -105,6 +119,12 @@ def headline(found: Finding) -> str:
 
 def remedy(found: Finding) -> str:
     """Return what to do about the damages of a session."""
+    if found.problem is not None and found.problem_errno == errno.ENOTDIR:
+        return DIRECTORY_HINT
+    if found.problem is not None and found.problem_errno in _NO_FILE:
+        return f"move it away, or put the file back, then `agentsh repair {found.session}`"
+    if found.problem is not None:
+        return "`agentsh doctor` looks at the permissions"
     kinds = {d.kind for d in found.damages}
     todo = []
     if "lock" in kinds:

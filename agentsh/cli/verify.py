@@ -118,6 +118,7 @@ def _as_json(place: Place, found: Finding) -> dict[str, Any]:
         "checkpoints": found.checkpoints,
         "useless_checkpoints": list(found.useless),
         "problem": found.problem,
+        "in_the_way": list(found.obstacles),
         "newer": found.newer,
         "pid": found.holder.pid if found.holder else None,
         "do": remedy(found) or None,

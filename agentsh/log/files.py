@@ -13,6 +13,8 @@ from contextlib import suppress
 from functools import cache
 from typing import NamedTuple, Protocol
 
+from agentsh.log.plain import open_plain
+
 READ = os.O_RDONLY
 APPEND = os.O_WRONLY | os.O_APPEND
 WRITE = os.O_WRONLY
@@ -38,7 +40,8 @@ class Stat(NamedTuple):
 class FileSystem(Protocol):
     """The operations that a log needs. Paths are absolute or relative to the current directory; all raise OSError.
 
-    Files are 0600 and directories 0700 whatever the umask; links are never followed at the last name.
+    Files are 0600 and directories 0700 whatever the umask; links are never followed at the last name, and what is no
+    plain file is not opened.
     """
 
     def open(self, path: str, flags: int) -> int:
@@ -130,8 +133,8 @@ class RealFiles:
     """The machine's file system."""
 
     def open(self, path: str, flags: int) -> int:
-        """Open with O_CLOEXEC and O_NOFOLLOW; what is created gets its mode whatever the umask."""
-        fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+        """Open a plain file, no link to one; what is created gets its mode whatever the umask."""
+        fd = open_plain(path, flags | os.O_NOFOLLOW, FILE_MODE)
         if flags & os.O_CREAT:
             found = os.fstat(fd)
             if stat.S_IMODE(found.st_mode) != FILE_MODE and found.st_uid == os.geteuid():

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from prompt_toolkit.history import History
 
+from agentsh.log.plain import open_plain
+
 MAX_BYTES = 1_000_000
 """As much of the file's end is read."""
 
@@ -37,7 +39,7 @@ class TypedHistory(History):
         """Append one text. The file is readable by its owner only."""
         with contextlib.suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            fd = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fd = open_plain(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             try:
                 os.fchmod(fd, 0o600)
                 os.write(fd, json.dumps(self._clean(string)).encode() + b"\n")
@@ -45,7 +47,7 @@ class TypedHistory(History):
                 os.close(fd)
 
     def _tail(self) -> bytes:
-        with contextlib.suppress(OSError), open(self._file, "rb") as file:
+        with contextlib.suppress(OSError), open(self._file, "rb", opener=open_plain) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(size - MAX_BYTES, 0))
             return file.read()

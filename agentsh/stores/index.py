@@ -7,6 +7,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeVar
 
+from agentsh.log.plain import odd
+
 _T = TypeVar("_T")
 
 SCHEMA = 1
@@ -86,6 +88,8 @@ class SummaryIndex:
         return otherwise
 
     def _connected(self) -> sqlite3.Connection:
+        if os.path.lexists(self._path) and odd(os.lstat(self._path).st_mode) is not None:
+            raise OSError(f"{self._path} is no plain file")  # somebody else's database, or a pipe that never ends
         if not os.path.exists(self._path):  # so that the file is 0600 from its first moment, whatever the umask
             fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:

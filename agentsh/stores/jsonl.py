@@ -163,7 +163,7 @@ class JsonlStore:
             pass
         except OSError as error:
             raise unreadable(session, error) from error
-        link = "; its name is a link, and those are not followed" if os.path.islink(directory) else ""
+        link = "; its name is a link, which is not followed" if os.path.islink(directory) else ""
         raise SessionMissing(f"no session {session}{link}")
 
     def _reading(self, session: str) -> FileSystem:

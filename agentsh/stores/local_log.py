@@ -8,6 +8,7 @@ from typing import NamedTuple
 from agentsh.log.chain import LogScan, Segment
 from agentsh.log.files import FileSystem
 from agentsh.log.frame import crc_fits
+from agentsh.log.plain import open_plain
 from agentsh.log.scan import peek
 from agentsh.log.segment import chunks, closed_name
 from agentsh.stores.manifest import line_hash
@@ -177,7 +178,7 @@ def newest_checkpoint(directory: str, upto_seq: int) -> tuple[str, bytes] | None
     for seq in checkpoint_seqs(RealFiles(), directory):
         if seq <= upto_seq:
             try:
-                with open(os.path.join(directory, DIRECTORY, checkpoint_name(seq)), "rb") as file:
+                with open(os.path.join(directory, DIRECTORY, checkpoint_name(seq)), "rb", opener=open_plain) as file:
                     return checkpoint_name(seq), file.read()
             except OSError:
                 continue

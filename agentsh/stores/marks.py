@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentsh.log.check import Run
+from agentsh.log.plain import open_plain
 
 VERSION = 1
 
@@ -68,7 +69,7 @@ class Marks:
 
 def _load(path: str) -> dict[str, dict[str, list[int]]]:
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_plain) as file:
             value = json.load(file)
         if value["version"] != VERSION:
             return {}

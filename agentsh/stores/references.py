@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from agentsh.log.plain import open_plain
+
 QUARANTINE = "quarantine"
 CHECKPOINT = ".ckpt.zst"
 CHUNK_BYTES = 1 << 20
@@ -98,7 +100,7 @@ def read_references(path: str, found: References) -> int:
 
 
 def _plain(path: str) -> Iterator[bytes]:
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=open_plain) as file:
         while chunk := file.read(CHUNK_BYTES):
             yield chunk
 
@@ -107,7 +109,7 @@ def _unpacked(path: str) -> Iterator[bytes]:
     import zstandard
 
     unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27)
-    with open(path, "rb") as file, unpacker.stream_reader(file, read_across_frames=True) as reader:
+    with open(path, "rb", opener=open_plain) as file, unpacker.stream_reader(file, read_across_frames=True) as reader:
         try:
             while chunk := reader.read(CHUNK_BYTES):
                 yield chunk

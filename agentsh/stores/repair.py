@@ -11,6 +11,7 @@ from agentsh.log.files import FileSystem, RealFiles
 from agentsh.log.lease import take
 from agentsh.log.repair import Plan, Repaired, Words, finish_repair, plan_repair, repair
 from agentsh.stores.verify import Verifier
+from agentsh.stores.walking import why
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
@@ -64,4 +65,4 @@ def repairing(
             raise SessionMissing(f"no session {session}") from error
         if error.errno in _READ_ONLY:
             raise SessionReadOnly(f"session {session} cannot be written: {error.strerror}") from error
-        raise LogWriteFailed(f"cannot repair session {session}: {error.strerror or error}") from error
+        raise LogWriteFailed(f"cannot repair session {session}: {why(error)}") from error

@@ -31,6 +31,7 @@ from agentsh.log.pin import pins
 from agentsh.log.store import Damage, Holder
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.marks import Mark, Marks
+from agentsh.stores.walking import why
 
 SESSIONS_AT_A_TIME = 32
 """Begun before the first of them is told: enough for every process, and little memory."""
@@ -44,6 +45,7 @@ _NO_RUN = Run(0, 0, 0, 0, 0)
 class Finding(NamedTuple):
     """What verification says of one session.
 
+    obstacles: what stands where a directory of the session's belongs; costs no event. problem_errno: of the problem.
     damages: see docs/log-format.md; also `dur`, `chain`, `blob`, `lock`, `unreadable`. remarks: `torn`, `unended`,
     `missing`, `empty`: what the next opening puts right by itself. problem: why nothing could be read, or None.
     newer: its format where that is not ours. checked_bytes: read in this pass. checkpoints: how many there are,
@@ -64,6 +66,8 @@ class Finding(NamedTuple):
     newer: str | None = None
     checkpoints: int = 0
     useless: tuple[str, ...] = ()
+    problem_errno: int = 0
+    obstacles: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -114,7 +118,7 @@ class Verifier:
                 return _Begun(session, directory, odd=True, size=self._files.stat(f"{directory}/{ARCHIVE}").size)
             scan = LogScan(self._files, directory, session)
         except OSError as error:
-            return _Begun(session, directory, problem=error.strerror or str(error))
+            return _Begun(session, directory, problem=error)
         try:
             begun = self._parts(executor, session, directory, scan.segments)
             begun.seqs = seqs
@@ -165,7 +169,7 @@ class Verifier:
     def _finish(self, executor: Executor, begun: "_Begun") -> Finding:
         holder = holder_of(self._files, begun.directory)
         if begun.problem is not None:
-            return Finding(begun.session, holder=holder, problem=begun.problem)
+            return _unreadable(begun, begun.problem, holder)
         found = None if begun.odd else self._quick(begun, holder)
         if found is None or seq_beyond(self._files, begun.directory, begun.session, found.last_seq, begun.seqs):
             begun.odd = True
@@ -173,7 +177,7 @@ class Verifier:
             try:
                 found = _from_survey(begun, executor.submit(_survey, begun.directory, begun.session).result(), holder)
             except OSError as error:
-                return Finding(begun.session, bytes=begun.bytes, holder=holder, problem=error.strerror or str(error))
+                return _unreadable(begun, error, holder)
             self._progress(begun.bytes)
         extra = [*self._blob_damages(executor, begun.blobs), *self._lock_damages(begun.directory)]
         count, useless = _checkpoints(self._files, begun.directory, begun.session, found.last_seq)
@@ -250,7 +254,7 @@ class _Part(NamedTuple):
 
 class _Begun:
     def __init__(
-        self, session: str, directory: str, *, odd: bool = False, problem: str | None = None, size: int = 0
+        self, session: str, directory: str, *, odd: bool = False, problem: OSError | None = None, size: int = 0
     ) -> None:
         self.session = session
         self.directory = directory
@@ -261,6 +265,12 @@ class _Begun:
         self.chains: list[tuple[Segment, Future[bool]]] = []
         self.blobs: list[tuple[str, int]] = []
         self.seqs: list[int] = []
+
+
+def _unreadable(begun: _Begun, error: OSError, holder: Holder | None) -> Finding:
+    return Finding(
+        begun.session, bytes=begun.bytes, holder=holder, problem=why(error), problem_errno=error.errno or 0
+    )
 
 
 def _start(segment: Segment) -> int:

@@ -261,7 +261,7 @@ def test_a_segment_that_is_no_plain_file_is_not_waited_for(home: Home) -> None:
     path = a_session(home, A, second=1)
     os.mkfifo(path.with_name(closed_name(0, 1)))
     (row,) = rows(one(home), Filter())
-    assert row.summary["problem"] == f"the log of session {A} is no plain file"
+    assert row.summary["problem"] == f"the log of session {A} is a named pipe, no plain file"
 
 
 def test_the_names_of_segments_are_those_of_the_log() -> None:

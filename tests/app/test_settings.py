@@ -102,7 +102,7 @@ def test_a_file_that_is_no_text_or_no_file(user: User) -> None:
         user.load()
     user.config.unlink()
     user.config.mkdir()
-    with pytest.raises(UsageProblem, match="Is a directory"):
+    with pytest.raises(UsageProblem, match="a directory, not a file"):
         user.load()
 
 

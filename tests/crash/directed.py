@@ -6,7 +6,7 @@ without a violation, and the log without the precaution does not.
 
 import errno
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -19,8 +19,17 @@ from tests.crash.checkpoints import REDUCER, CheckpointRun
 from tests.crash.indexed import IndexedRun
 from tests.crash.laboratory import NEVER, ROOT, Figures, Options, Run
 from tests.crash.ledger import draft
-from tests.crash.machine import InlineSealer, Machine, Plan, now, one_thread
-from tests.crash.mutants import NoDirectorySync, NoFileSync, NoHeaderSync, any_json, retried, roll_unsynced
+from tests.crash.machine import InlineSealer, Machine, Plan, Stopped, now, one_thread
+from tests.crash.mutants import (
+    NoDirectorySync,
+    NoFileSync,
+    NoHeaderSync,
+    NoSealedName,
+    NoSealSync,
+    any_json,
+    retried,
+    roll_unsynced,
+)
 
 
 class Told(Run):
@@ -86,6 +95,29 @@ def a_segment_closed_before_its_lines_were_synced(run: Told) -> None:
     run.append("the first of the new one")
     run.wait()
     assert run.machine.rolls == 1
+    run.end()
+
+
+def a_segment_whose_plain_form_is_gone_first(run: Told) -> None:
+    """Sealing ends with the removal of the plain form, and that name alone reaches the disk unsynced."""
+    run.open(segment_bytes=1)
+    run.append("what is sealed")
+    run.wait()
+    removed: list[str] = []
+
+    def unlink(path: str) -> None:
+        run.disk.unlink(path)
+        if path.endswith(".jsonl"):
+            removed.append(path)
+            run.machine.dead = True
+            raise Stopped
+
+    run.machine.__dict__["unlink"] = unlink
+    with suppress(Stopped):
+        now(run.log.turn_ended())
+    assert removed
+    names = run.disk._find(f"{ROOT}/{run.ledgers[0].session}")
+    names.moves.pop().apply(names.base_names)  # on the disk before all others: nobody promises their order
     run.end()
 
 
@@ -182,6 +214,16 @@ STORIES = (
         "no sync before roll",
         a_segment_closed_before_its_lines_were_synced,
         _code("agentsh.log.writer.Appender.roll", roll_unsynced),
+    ),
+    Story(
+        "name of the sealed file not durable before the plain one goes",
+        a_segment_whose_plain_form_is_gone_first,
+        Options(machine=NoSealedName),
+    ),
+    Story(
+        "sealed file not synced before the plain one goes",
+        a_segment_whose_plain_form_is_gone_first,
+        Options(machine=NoSealSync),
     ),
     Story("ack without sync", an_event_and_a_wait, Options(machine=skipping(2))),
     Story("ack without sync, of one that was waited for", appends_that_are_waited_for, Options(machine=skipping(4))),
