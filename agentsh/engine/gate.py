@@ -97,7 +97,7 @@ class Gate:
             Request(
                 effects=effects,
                 mode=state.mode,
-                sandboxed=self._workspace.sandbox != "none",
+                sandboxed=self._workspace.sandbox != "none" and self._workspace.guards,
                 rules=Rules(self._rules.allow + granted, self._rules.ask, self._rules.deny),
                 parts=None if does.unreadable else does.parts,
                 unreadable=does.unreadable or "",

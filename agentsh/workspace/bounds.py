@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from agentsh.workspace.git_guard import decides
 from agentsh.workspace.sandbox import Bounds, Limits
 
 _KEYS = """
@@ -51,13 +52,15 @@ def bounds_of(
     readable: Sequence[str] = (),
     unreadable: Sequence[str] = (),
     guarded: Iterable[str] = (),
+    in_place: bool = False,
     network: bool = False,
     limits: Limits | None = None,
 ) -> Bounds:
     """Return the bounds of a workspace. homes: of agentsh; of these only the workspace itself can be seen.
 
     writable, readable, unreadable: paths of the configuration; `~` is the user's home. guarded: files, relative to
-    the root, that programs outside of the sandbox run, beside those of git.
+    the root, that programs outside of the sandbox run, beside those of git. in_place: the workspace is the user's
+    own.
     """
     here = os.path.realpath(root)
     user = os.path.realpath(os.path.expanduser("~"))
@@ -71,8 +74,7 @@ def bounds_of(
         else:
             hidden[place] = None
     hidden.update(dict.fromkeys(_real(path) for path in unreadable))
-    git = os.path.join(here, ".git")
-    kept += [os.path.join(git, name) for name in ("config", "hooks")] if os.path.isdir(git) else []
+    kept += decides(here, in_place=in_place)
     kept += [os.path.join(here, path) for path in guarded]
     return Bounds(
         root=here,
