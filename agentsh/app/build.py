@@ -301,7 +301,7 @@ class _Assembly:
         *,
         cwd: str,
     ) -> None:
-        from agentsh.app.sandboxes import guarded_files, make_workspace
+        from agentsh.app.sandboxes import guarded_files, keys_of, make_workspace
 
         kind, start = (None, None) if origin is None else (origin.kind, origin.start)
         in_place = kind == "in-place"
@@ -320,7 +320,7 @@ class _Assembly:
             self.journal, self.workspace, hooks, screens.approver,
             preapproved=lambda state: not in_place and _scripted(state),
             rules=rules_of(plan.settings), project=ProjectGrants(own, project_of(cwd)),
-            guarded=guarded_files(root, plan.settings, in_place=in_place),
+            guarded=guarded_files(root, plan.settings, in_place=in_place), keys=keys_of(root, plan.home),
         )  # fmt: skip
         self.snapshots = workspace_snapshots(plan.home, log.session, root, state, blobs, kind)
         services, jobs = services_of(plan, log.session, self.journal, workspace, texts)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agentsh.app.paths import Home, user_home
 from agentsh.app.settings import Settings
 from agentsh.events.session import Mode
-from agentsh.workspace.bounds import bounds_of, make_tmp
+from agentsh.workspace.bounds import bounds_of, keys_in, make_tmp
 from agentsh.workspace.git_guard import make_hooks, named
 from agentsh.workspace.sandbox import Kind, Limits, choose, make
 
@@ -96,6 +96,11 @@ def make_workspace(
         and not sandbox.guards
         and any(map(os.path.lexists, bounds.guarded)),
     )
+
+
+def keys_of(root: Path, home: Home) -> frozenset[str]:
+    """Return the places of a workspace, relative to it, that hold keys or sessions: reading them is asked about."""
+    return keys_in(root, [home.root, user_home(os.environ)])
 
 
 def guarded_files(root: Path, settings: Settings, *, in_place: bool) -> frozenset[str]:

@@ -28,18 +28,10 @@ _KEYS = """
 KEYS = tuple(_KEYS.split())
 """Places in a user's home that hold keys or what was typed, of the tools that are common in 2026."""
 
-_INSIDE_A_HOME = (
-    "sessions",
-    "workspaces",
-    "blobs",
-    "trash",
-    "index.db",
-    "index.db-wal",
-    "index.db-shm",
-    "agentsh.toml",
-    "secrets.key",
-    "history",
-)
+_OF_SESSIONS = (
+    "sessions", "workspaces", "blobs", "trash", "index.db", "index.db-wal", "index.db-shm", "secrets.key", "history",
+)  # fmt: skip
+_INSIDE_A_HOME = (*_OF_SESSIONS, "agentsh.toml")
 _PREFIX = "agentsh-tmp-"
 
 
@@ -87,6 +79,15 @@ def bounds_of(
         network=network,
         limits=limits or Limits(),
     )
+
+
+def keys_in(root: Path, homes: Iterable[Path]) -> frozenset[str]:
+    """Return the places with keys and with sessions that lie in a workspace, relative to it: where it is `~`, say."""
+    here, user = os.path.realpath(root), os.path.realpath(os.path.expanduser("~"))
+    places = [os.path.join(user, name) for name in KEYS]
+    places += [os.path.join(os.path.realpath(home), name) for home in homes for name in _OF_SESSIONS]
+    top = here.rstrip("/") + "/"
+    return frozenset(os.path.relpath(path, here) for path in places if path.startswith(top))
 
 
 def make_tmp(session: str, root: Path) -> str:

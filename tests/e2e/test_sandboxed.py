@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Callable
@@ -177,6 +178,24 @@ def test_a_hook_that_is_in_the_workspace_cannot_be_changed(shell: Shell, serve: 
     assert hook.read_text() == "#!/bin/sh\n"
     assert not pwned.exists()
     assert (shell.cwd / "other").exists()
+
+
+def test_in_the_users_own_directory_keys_are_asked_about(shell: Shell, serve: Serve) -> None:
+    shell.cwd = shell.home.parent
+    configure(shell, '[permissions]\nallow = ["read(.ssh/config)"]\n')
+    (shell.cwd / ".ssh").mkdir()
+    for name in ("id_rsa", "config", "known"):
+        (shell.cwd / ".ssh" / name).write_text(f"canary-{name}")
+    (shell.cwd / "link").symlink_to(".ssh/id_rsa")
+    (shell.home / "secrets.key").write_text("canary-of-the-key")
+    looks = [call("read", {"path": path}) for path in (".ssh/id_rsa", "link", ".agentsh/secrets.key", ".ssh/config")]
+    serve(reply(calls=[*looks, call("grep", {"pattern": "canary", "path": "."})]), reply("done"))
+    done = shell.run("new", "go", "--json", "--in-place")
+    results = of_type(done.events, "tool_result")
+    assert [r["status"] for r in results] == ["denied", "denied", "denied", "ok", "ok"]
+    told = "".join(r["for_model"] for r in results)
+    assert "canary-config" in told
+    assert not {"canary-id_rsa", "canary-known", "canary-of-the-key"} & set(re.findall(r"canary[\w-]+", told))
 
 
 @NEEDS_SANDBOX
