@@ -303,7 +303,7 @@ class _Assembly:
         *,
         cwd: str,
     ) -> None:
-        from agentsh.app.sandboxes import hook_files, make_workspace
+        from agentsh.app.sandboxes import guarded_files, keys_of, make_workspace
 
         kind, start = (None, None) if origin is None else (origin.kind, origin.start)
         in_place = kind == "in-place"
@@ -322,7 +322,7 @@ class _Assembly:
             self.journal, self.workspace, hooks, screens.approver,
             preapproved=lambda state: not in_place and _scripted(state),
             rules=rules_of(plan.settings), project=ProjectGrants(own, project_of(cwd)),
-            guarded=hook_files(root, plan.settings),
+            guarded=guarded_files(root, plan.settings, in_place=in_place), keys=keys_of(root, plan.home),
         )  # fmt: skip
         self.snapshots = workspace_snapshots(plan.home, log.session, root, state, blobs, kind)
         services, jobs = services_of(plan, log.session, self.journal, workspace, texts)

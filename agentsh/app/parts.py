@@ -1,5 +1,6 @@
 """From settings to the parts of a session."""
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -25,10 +26,20 @@ def hooks_of(settings: Settings, about: Mapping[str, str]) -> list[Hook]:
         return []
     from agentsh.hooks.command import CommandHook
 
+    root = os.path.realpath(about["workspace"]) if "workspace" in about else None
     return [
-        CommandHook(name, tuple(h.command), frozenset(h.events), h.timeout_s, about)
+        CommandHook(name, tuple(_behind(w, root) for w in h.command), frozenset(h.events), h.timeout_s, about)
         for name, h in settings.hooks.items()
     ]
+
+
+def _behind(word: str, root: str | None) -> str:
+    """Return what a file of the workspace is a link to now, any other word as it is: a command may turn a link."""
+    path = os.path.abspath(word)
+    if root is None or not path.startswith(root.rstrip("/") + "/") or not os.path.isfile(path):
+        return word
+    real = os.path.realpath(path)
+    return word if real == path else real
 
 
 def limits_of(settings: Settings) -> Limits:

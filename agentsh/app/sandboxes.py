@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from agentsh.app.paths import Home, user_home
 from agentsh.app.settings import Settings
 from agentsh.events.session import Mode
-from agentsh.workspace.bounds import bounds_of, make_tmp
+from agentsh.workspace.bounds import bounds_of, keys_in, make_tmp
+from agentsh.workspace.git_guard import make_hooks, named
 from agentsh.workspace.sandbox import Kind, Limits, choose, make
 
 if TYPE_CHECKING:
@@ -25,17 +26,20 @@ def choose_early(settings: Settings) -> None:
     Thread(target=choice, args=(settings,), name="sandbox", daemon=True).start()
 
 
-def first_mode(settings: Settings, asked: str | None) -> tuple[Mode, str | None]:
+def first_mode(settings: Settings, asked: str | None, *, in_place: bool = False) -> tuple[Mode, str | None]:
     """Return the mode of a new session, and what should be said. asked: by the command line."""
     kind, why = choice(settings)
     mode = asked or settings.session.mode
     if mode is None:
-        return ("ask" if kind == "none" else "auto"), why
-    return _MODES[mode], unsandboxed(mode, kind, why)
+        mode = "ask" if kind == "none" else "auto"
+        return _MODES[mode], (why if kind == "none" else unsandboxed(mode, kind, why, in_place=in_place))
+    return _MODES[mode], unsandboxed(mode, kind, why, in_place=in_place)
 
 
-def unsandboxed(mode: str, kind: Kind, why: str | None) -> str | None:
-    """Return what should be said of a mode that counts on a sandbox where there is none."""
+def unsandboxed(mode: str, kind: Kind, why: str | None, *, in_place: bool) -> str | None:
+    """Return what should be said of a mode that counts on a sandbox where there is none, or not enough of one."""
+    if kind == "landlock" and in_place and mode == "auto":
+        return "in place, Landlock does not hold hooks and configuration of git: each command is asked about"
     if kind != "none":
         return None
     if mode == "auto":
@@ -64,9 +68,11 @@ def make_workspace(
         tmp = None
     if tmp is None:
         return LocalWorkspace(root, session=session, in_place=in_place, start=start, limits=limits, watched=True)
+    make_hooks(os.path.realpath(root))
     bounds = bounds_of(
         root,
         tmp=tmp,
+        in_place=in_place,
         homes=[home.root, user_home(os.environ)],
         writable=wanted.writable,
         readable=wanted.readable,
@@ -75,16 +81,33 @@ def make_workspace(
         network=wanted.network,
         limits=limits,
     )
+    sandbox = make(kind, bounds)
     return LocalWorkspace(
         root,
         session=session,
         in_place=in_place,
         start=start,
-        sandbox=make(kind, bounds),
+        sandbox=sandbox,
         limits=limits,
         tmp=tmp,
         watched=True,
+        unguarded=in_place
+        and sandbox is not None
+        and not sandbox.guards
+        and any(map(os.path.lexists, bounds.guarded)),
     )
+
+
+def keys_of(root: Path, home: Home) -> frozenset[str]:
+    """Return the places of a workspace, relative to it, that hold keys or sessions: reading them is asked about."""
+    return keys_in(root, [home.root, user_home(os.environ)])
+
+
+def guarded_files(root: Path, settings: Settings, *, in_place: bool) -> frozenset[str]:
+    """Return the files of a workspace, relative to it, that programs outside of the sandbox run, but for `.git`."""
+    here = os.path.realpath(root)
+    git = (os.path.relpath(path, here) for path in named(here)) if in_place else ()
+    return hook_files(root, settings).union(git)
 
 
 def hook_files(root: Path, settings: Settings) -> frozenset[str]:

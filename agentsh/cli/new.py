@@ -72,7 +72,7 @@ def _start(options: NewOptions, homes: Homes, settings: Settings, cwd: Path) -> 
     prepare(homes.write)
     session, provisioned = workspace_of_new(homes.write, homes, *_source(options, cwd))
     _tell(provisioned.note)
-    mode, said = first_mode(settings, options.run.mode)
+    mode, said = first_mode(settings, options.run.mode, in_place=options.in_place)
     _tell(said)
     if options.run.seen and not recall(os.environ).introduced:
         from agentsh.cli import welcome

@@ -115,7 +115,8 @@ def opening_of(
             if pick.note:
                 print(f"agentsh: {pick.note}", file=sys.stderr)
             mode = run_options.mode or state.mode
-            if said := unsandboxed(mode, *choice(settings)):
+            in_place = state.workspace is not None and state.workspace.kind == "in-place"
+            if said := unsandboxed(mode, *choice(settings), in_place=in_place):
                 print(f"agentsh: {said}", file=sys.stderr)
             return Plan(place.home, settings, pick.choice, stage.screens, stage.limits, run_options.budget_tokens)
 

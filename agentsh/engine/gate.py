@@ -41,7 +41,7 @@ class Gate:
 
     preapproved: whether the model of this state is a script of ours, whose calls need no yes. rules: of the user's
     configuration. project: what was allowed for the project, None where nothing is kept. unasked: how often nobody
-    could be asked. guarded: files of the workspace that are run outside of the sandbox.
+    could be asked. guarded: files of the workspace that are run outside of the sandbox. keys: places of it with keys.
     """
 
     def __init__(
@@ -55,11 +55,13 @@ class Gate:
         rules: Rules | None = None,
         project: Grants | None = None,
         guarded: frozenset[str] = frozenset(),
+        keys: frozenset[str] = frozenset(),
     ) -> None:
         self.unasked = 0
         self._rules = rules or Rules()
         self._project = project
         self._guarded = guarded
+        self._keys = keys
         self._journal = journal
         self._workspace = workspace
         self._hooks = hooks
@@ -97,7 +99,7 @@ class Gate:
             Request(
                 effects=effects,
                 mode=state.mode,
-                sandboxed=self._workspace.sandbox != "none",
+                sandboxed=self._workspace.sandbox != "none" and self._workspace.guards,
                 rules=Rules(self._rules.allow + granted, self._rules.ask, self._rules.deny),
                 parts=None if does.unreadable else does.parts,
                 unreadable=does.unreadable or "",
@@ -105,6 +107,7 @@ class Gate:
                 granted=bool(effects & {"exec", "net"}) and self._grant(tool, arguments) in state.grants,
                 preapproved=self._preapproved(state),
                 guarded=self._guarded,
+                keys=self._keys,
             )
         )
 
@@ -121,7 +124,7 @@ class Gate:
 
     def withheld(self) -> Callable[[str], bool] | None:
         """Return what tells whether a rule of the user holds back a file that a call finds; see the port."""
-        return withheld(self._rules, self._journal.state.mode)
+        return withheld(self._rules, self._journal.state.mode, self._keys)
 
     def sandbox_of(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         """Return what will hold a call, as `tool_started` records it."""

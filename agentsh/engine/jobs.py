@@ -251,11 +251,12 @@ class JobKeeper:
 
 
 def _end(result: ProcessResult) -> tuple[JobEnd, str]:
+    also = f" ({result.put_back.rstrip('.')})" if result.undone else ""
     if result.stopped:
-        return "killed", f"was killed ({result.stopped})"
+        return "killed", f"was killed ({result.stopped})" + also
     if result.timed_out:
-        return "timed_out", "was killed at its time limit"
-    return "ended", f"has ended with exit {result.exit}"
+        return "timed_out", "was killed at its time limit" + also
+    return "ended", f"has ended with exit {result.exit}" + also
 
 
 def _news(job: str, command: str, how: str, output: str) -> str:

@@ -16,6 +16,10 @@ GUARDED = frozenset({".git", ".agentsh"})
 """Directories whose files decide what programs outside of the sandbox run; a change of them is always asked about."""
 
 
+_SEARCHING = frozenset({"grep", "egrep", "fgrep", "rg", "diff"})
+"""Commands that may read everything below a directory."""
+
+
 class Decision(NamedTuple):
     """action: what to do. label: why, as tool_started records it; on a denial, what the model is told.
 
@@ -34,7 +38,8 @@ class Request(NamedTuple):
     parts: what it does; None where that cannot be told, then `unreadable` says why. sandboxed: commands are held.
     leaving: it asks to run outside of the sandbox. granted: the user said yes to this very call for the session.
     preapproved: the calls come from the scripted demo model. rules: with those that were granted among `allow`.
-    guarded: files beside those of git that programs outside of the sandbox run.
+    guarded: files beside those of git that programs outside of the sandbox run. keys: places, relative to the root,
+    that hold keys, where the workspace is a directory that has such.
     """
 
     effects: Set[Effect]
@@ -47,6 +52,7 @@ class Request(NamedTuple):
     granted: bool = False
     preapproved: bool = False
     guarded: Set[str] = frozenset()
+    keys: Set[str] = frozenset()
 
 
 def decide(request: Request) -> Decision:
@@ -80,15 +86,44 @@ def decide(request: Request) -> Decision:
         return Decision("ask", "asked", f"the rule {asked} asks", ruled=True)
     if unclear is not None:
         return Decision("ask", "asked", f"it cannot be told whether the rule {unclear} forbids it", ruled=True)
+    if _reads_keys(request):
+        return Decision("ask", "asked", "it reads where keys are kept", ruled=True)
     if reads:
         return Decision("allow", "read-only")
     return _by_mode(request, harmless=harmless, guarded=guarded)
 
 
-def withheld(rules: Rules, mode: Mode) -> Callable[[str], bool] | None:
-    """Return what tells of a file, relative to the root, whether a rule forbids to read it or asks; None: no rule."""
+def withheld(rules: Rules, mode: Mode, keys: Set[str] = frozenset()) -> Callable[[str], bool] | None:
+    """Return what tells of a file, relative to the root, whether it may not be read unasked; None: all may.
+
+    That is where a rule forbids it or asks, and where it is in a place of `keys` that no rule allows.
+    """
     held = [rule for rule in rules.deny + (() if mode == "yolo" else rules.ask) if rule.holds_files]
-    return (lambda path: any(rule.holds(path) for rule in held)) if held else None
+    places = frozenset() if mode == "yolo" else keys
+    allowed = [rule for rule in rules.allow if rule.holds_files]
+    if not held and not places:
+        return None
+    return lambda path: (
+        any(rule.holds(path) for rule in held)
+        or (_in(path, places) and not any(rule.holds(path) for rule in allowed))
+    )
+
+
+def _reads_keys(request: Request) -> bool:
+    """Tell whether a call reads where keys are kept; a sandbox hides these from commands by itself."""
+    if not request.keys or (request.sandboxed and "exec" in request.effects and not request.leaving):
+        return False
+    for part in request.parts or ():
+        if _allowed(part, request.rules.allow):
+            continue
+        if any(_in(path, request.keys) for path in part.paths) or (part.words and part.words[0] in _SEARCHING):
+            return True
+    return False
+
+
+def _in(path: str, places: Set[str]) -> bool:
+    parts = path.split("/")
+    return any("/".join(parts[:depth]) in places for depth in range(1, len(parts) + 1))
 
 
 def _by_mode(request: Request, *, harmless: bool, guarded: bool) -> Decision:

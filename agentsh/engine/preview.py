@@ -14,6 +14,7 @@ class DryWorkspace:
     """Implements `ports.workspace.Workspace` over another one: what is written stays in memory, nothing runs."""
 
     sandbox = "none"
+    guards = True
 
     def __init__(self, real: Workspace) -> None:
         self._real = real

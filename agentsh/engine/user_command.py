@@ -99,6 +99,8 @@ class UserCommands:
         text = as_seen(result.output)
         if result.stopped:
             text = f"{text.rstrip()}\n[killed: {result.stopped}]".lstrip()
+        if result.undone:
+            text = f"{text.rstrip()}\n[{result.put_back}]".lstrip()
         if result.left_running:
             text = f"{text.rstrip()}\n[A process was still running in the background and was killed.]".lstrip()
         fact = self._ended("timed_out" if result.timed_out else "ok", text, began_s)

@@ -51,7 +51,7 @@ class ProcessResult:
     output: stdout and stderr as they came, decoded, with the middle left out beyond the cap.
     total_bytes: size of the whole output. whole: all of it as kept, where the cap cut it and it is within 10 MiB.
     left_running: the direct child ended but a descendant kept the pipe open; it was killed.
-    stopped: why it was killed before its time, for the model.
+    stopped: why it was killed before its time, for the model. undone: files that it changed and must not, put back.
     began_in: the directory, relative to the root. shell: what it leaves to the next; None where it told nothing.
     left_workspace: it ended in this directory, which is outside, or gone. not_kept: variables that it exported and
     that are not in `shell`: secrets, and what is too long.
@@ -69,6 +69,17 @@ class ProcessResult:
     shell: ShellState | None = None
     left_workspace: str | None = None
     not_kept: tuple[str, ...] = ()
+    undone: tuple[str, ...] = ()
+
+    @property
+    def put_back(self) -> str:
+        """What is told of `undone`; empty where that is."""
+        if not self.undone:
+            return ""
+        names = ", ".join(self.undone[:10]) + (f" and {len(self.undone) - 10} more" if len(self.undone) > 10 else "")
+        return (
+            f"Put back as it was: {names}. It decides what git runs outside of the sandbox; the user can change it."
+        )
 
 
 class Workspace(Protocol):
@@ -85,6 +96,11 @@ class Workspace(Protocol):
     @property
     def sandbox(self) -> str:
         """What holds commands: `none`, `bwrap`, …."""
+        ...
+
+    @property
+    def guards(self) -> bool:
+        """Whether commands cannot change, for good, what decides about programs outside of the sandbox."""
         ...
 
     def relative(self, path: str) -> str:

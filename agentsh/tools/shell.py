@@ -101,6 +101,8 @@ def _fact(state: ShellState) -> ShellChanged:
 def _told(workspace: Workspace, before: ShellState, result: ProcessResult, *, apart: bool) -> list[str]:
     """Return remarks about what is not as the model may believe it to be."""
     lines = []
+    if result.undone:
+        lines.append(f"[{result.put_back}]")
     if result.left_workspace is not None:
         where, inside = one_line(result.left_workspace, 200), workspace.real(result.left_workspace) is not None
         how = "is gone" if inside else "is outside of the workspace"

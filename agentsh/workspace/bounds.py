@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from agentsh.workspace.git_guard import decides
 from agentsh.workspace.sandbox import Bounds, Limits
 
 _KEYS = """
@@ -27,18 +28,10 @@ _KEYS = """
 KEYS = tuple(_KEYS.split())
 """Places in a user's home that hold keys or what was typed, of the tools that are common in 2026."""
 
-_INSIDE_A_HOME = (
-    "sessions",
-    "workspaces",
-    "blobs",
-    "trash",
-    "index.db",
-    "index.db-wal",
-    "index.db-shm",
-    "agentsh.toml",
-    "secrets.key",
-    "history",
-)
+_OF_SESSIONS = (
+    "sessions", "workspaces", "blobs", "trash", "index.db", "index.db-wal", "index.db-shm", "secrets.key", "history",
+)  # fmt: skip
+_INSIDE_A_HOME = (*_OF_SESSIONS, "agentsh.toml")
 _PREFIX = "agentsh-tmp-"
 
 
@@ -51,13 +44,15 @@ def bounds_of(
     readable: Sequence[str] = (),
     unreadable: Sequence[str] = (),
     guarded: Iterable[str] = (),
+    in_place: bool = False,
     network: bool = False,
     limits: Limits | None = None,
 ) -> Bounds:
     """Return the bounds of a workspace. homes: of agentsh; of these only the workspace itself can be seen.
 
     writable, readable, unreadable: paths of the configuration; `~` is the user's home. guarded: files, relative to
-    the root, that programs outside of the sandbox run, beside those of git.
+    the root, that programs outside of the sandbox run, beside those of git. in_place: the workspace is the user's
+    own.
     """
     here = os.path.realpath(root)
     user = os.path.realpath(os.path.expanduser("~"))
@@ -71,8 +66,7 @@ def bounds_of(
         else:
             hidden[place] = None
     hidden.update(dict.fromkeys(_real(path) for path in unreadable))
-    git = os.path.join(here, ".git")
-    kept += [os.path.join(git, name) for name in ("config", "hooks")] if os.path.isdir(git) else []
+    kept += decides(here, in_place=in_place)
     kept += [os.path.join(here, path) for path in guarded]
     return Bounds(
         root=here,
@@ -85,6 +79,15 @@ def bounds_of(
         network=network,
         limits=limits or Limits(),
     )
+
+
+def keys_in(root: Path, homes: Iterable[Path]) -> frozenset[str]:
+    """Return the places with keys and with sessions that lie in a workspace, relative to it: where it is `~`, say."""
+    here, user = os.path.realpath(root), os.path.realpath(os.path.expanduser("~"))
+    places = [os.path.join(user, name) for name in KEYS]
+    places += [os.path.join(os.path.realpath(home), name) for home in homes for name in _OF_SESSIONS]
+    top = here.rstrip("/") + "/"
+    return frozenset(os.path.relpath(path, here) for path in places if path.startswith(top))
 
 
 def make_tmp(session: str, root: Path) -> str:

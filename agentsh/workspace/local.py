@@ -5,6 +5,7 @@ import glob
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from agentsh.base.errors import ToolFailed
 from agentsh.ports.workspace import Change, Entry, ProcessResult, ShellState, Wanted
 from agentsh.workspace.bounds import remove_tmp
 from agentsh.workspace.environ import PROCESS_MARK, scrubbed
+from agentsh.workspace.git_watch import GitWatch
 from agentsh.workspace.ignore import GITIGNORE, MAX_GITIGNORE_BYTES, Ignore
 from agentsh.workspace.jail import Jail
 from agentsh.workspace.process import run_shell
@@ -36,13 +38,14 @@ class LocalWorkspace:
         limits: Limits | None = None,
         tmp: str | None = None,
         watched: bool = False,
+        unguarded: bool = False,
     ) -> None:
         """Use `root`, which is there. session: marks the processes. start: the directory in it where commands begin.
 
         in_place: the directory is the user's own and may be part of a repository above it; otherwise git never
         looks above it. sandbox: holds commands. limits: for commands, in it or not. tmp: a private temporary
         directory that goes with the workspace. watched: commands that no sandbox ends with this process are ended by
-        a process beside it.
+        a process beside it. unguarded: commands can change what decides about programs outside of the sandbox.
         """
         self._sandbox = sandbox
         self._limits = limits
@@ -51,12 +54,21 @@ class LocalWorkspace:
         self._jail = Jail(str(root))
         self._session = session
         self._start = start
+        self._unguarded = unguarded or sandbox is None
+        # In place the user changes it as well: what cannot be held there is asked about.
+        holds = sandbox is None or sandbox.guards or in_place
+        self._git = None if sandbox is None else GitWatch(self._jail.root, holds=holds)
         self._ceiling = None if in_place else os.path.dirname(self._jail.root)
 
     @property
     def sandbox(self) -> str:
         """What holds commands; `none` for nothing."""
         return "none" if self._sandbox is None else self._sandbox.name
+
+    @property
+    def guards(self) -> bool:
+        """Whether commands cannot change, for good, what decides about programs outside of the sandbox."""
+        return not self._unguarded
 
     @property
     def root(self) -> str:
@@ -191,20 +203,28 @@ class LocalWorkspace:
         sandbox = None if outside_sandbox else self._sandbox
         watcher = self._watcher if sandbox is None or not sandbox.owns_processes else None
         begin = self.starts_in(before.directory)
-        result = await run_shell(
-            command,
-            cwd=self.root if begin == "." else os.path.join(self.root, begin),
-            environment=self._environment(),
-            timeout_s=timeout_s,
-            max_bytes=max_bytes,
-            on_output=on_output,
-            on_bytes=on_bytes,
-            sandbox=sandbox,
-            limits=self._limits,
-            exported=before.exports,
-            watcher=watcher,
-        )
-        return self._inside(replace(result, began_in=begin))
+        watch = self._git if sandbox is not None else None
+        mark = await asyncio.to_thread(watch.begin) if watch is not None else 0
+        undone: tuple[str, ...] = ()
+        try:
+            result = await run_shell(
+                command,
+                cwd=self.root if begin == "." else os.path.join(self.root, begin),
+                environment=self._environment(),
+                timeout_s=timeout_s,
+                max_bytes=max_bytes,
+                on_output=on_output,
+                on_bytes=on_bytes,
+                sandbox=sandbox,
+                limits=self._limits,
+                exported=before.exports,
+                watcher=watcher,
+                look=partial(watch.look, mark) if watch is not None else None,
+            )
+        finally:
+            if watch is not None:
+                undone = watch.end()
+        return replace(self._inside(replace(result, began_in=begin)), undone=undone)
 
     def _environment(self) -> dict[str, str]:
         environment = scrubbed(os.environ, session=self._session, ceiling=self._ceiling)

@@ -137,11 +137,12 @@ async def run_shell(
     limits: Limits | None = None,
     exported: Mapping[str, str | None] | None = None,
     watcher: Watcher | None = None,
+    look: Callable[[], str | None] | None = None,
 ) -> ProcessResult:
     """Run a shell line with /dev/null as its input, stdout and stderr in one pipe; see `Workspace.run`.
 
     limits: for a command that no sandbox holds; a sandbox has its own. exported: variables that the shell sets first.
-    Of what it leaves to the next one the directory is absolute. watcher: is told of it.
+    Of what it leaves to the next one the directory is absolute. watcher: is told of it. look: see `supervise`.
     """
     sink = Sink(max_bytes, on_output, on_bytes)
     report = Report() if has_bash() else None
@@ -160,6 +161,7 @@ async def run_shell(
             pass_fds=[*launch.pass_fds, report.fd] if report is not None else launch.pass_fds,
             max_processes=limits.processes if limits is not None else 0,
             watcher=watcher,
+            look=look,
         )
     finally:
         launch.started()
@@ -192,12 +194,13 @@ async def supervise(
     pass_fds: Sequence[int] = (),
     max_processes: int = 0,
     watcher: Watcher | None = None,
+    look: Callable[[], str | None] | None = None,
 ) -> Ended:
     """Run a program in a session and process group of its own until its direct child has ended.
 
     cwd: None for the current directory. sinks: one for stdout and stderr together, or one for each. pass_fds: further
     descriptors for it. max_processes: with more descendants than that at once all are killed; 0 for no limit.
-    watcher: ends it when this process is killed.
+    watcher: ends it when this process is killed. look: is asked every 50 ms for a reason to end it before its time.
     At the time limit the group gets SIGTERM, a second later SIGKILL. Whatever descendants are left then are killed,
     those too that left the group but not the mark in their environment. Cancellation does the same, faster, and is
     passed on afterwards.
@@ -209,7 +212,7 @@ async def supervise(
     began_s = time.monotonic()
     child = _Child(_spawn(argv, cwd, {**environment, RUN_MARK: mark}, stdin, sinks, pass_fds), mark, watcher)
     timed_out = held = False
-    watch = asyncio.create_task(child.watch(max_processes)) if max_processes else None
+    watch = asyncio.create_task(child.watch(max_processes, look)) if max_processes or look else None
     try:
         if not await _within(timeout_s, child.ended):
             timed_out = True
@@ -228,9 +231,9 @@ async def supervise(
     return Ended(
         exit=None if timed_out else child.exit,
         timed_out=timed_out,
-        left_running=(left or held) and not timed_out and not child.crowded,
+        left_running=(left or held) and not timed_out and child.stopped is None,
         duration_ms=int((time.monotonic() - began_s) * 1000),
-        stopped=f"it had more than {max_processes:,} processes" if child.crowded else None,
+        stopped=child.stopped,
     )
 
 
@@ -275,12 +278,12 @@ def _why(error: OSError | ValueError, cwd: str | None) -> str:
 
 
 class _Child:
-    """The direct child and its group. ended: it has; exit: its code, once it was reaped. crowded: killed for that."""
+    """The direct child and its group. ended: it has; exit: its code, once it was reaped. stopped: killed for that."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", mark: str, watcher: Watcher | None) -> None:
         self.ended = asyncio.Event()
         self.exit: int | None = None
-        self.crowded = False
+        self.stopped: str | None = None
         self._process = process
         self._mark = mark
         self._watcher = watcher
@@ -297,17 +300,28 @@ class _Child:
         else:
             self._loop.add_reader(self._pidfd, self._on_end)
 
-    async def watch(self, most: int) -> None:
-        """Kill everything once there are more than `most` processes: the limit of the system spares root."""
+    async def watch(self, most: int, look: Callable[[], str | None] | None) -> None:
+        """Kill everything once there are more than `most` processes: the limit of the system spares root.
+
+        look: names another reason.
+        """
         before = strays.tasks()
-        while not self.crowded:
+        while self.stopped is None:
             await asyncio.sleep(WATCH_S)
-            if strays.tasks() - before <= most:
+            why = look() if look is not None else None
+            if why is not None:
+                self.stopped = why
+                self._signal(signal.SIGTERM)  # the helper of Landlock ends all that it took in
+                await _within(TERM_GRACE_S, self.ended)
+                self._signal(signal.SIGKILL)
+                kill_marked(RUN_MARK, self._mark)
+                return
+            if not most or strays.tasks() - before <= most:
                 continue
             # Held still while they are counted: a bomb grows faster than anybody counts.
             self._signal(signal.SIGSTOP)
-            self.crowded = strays.more_marked(RUN_MARK, self._mark, self._birth.pid, most)
-            if self.crowded:
+            if strays.more_marked(RUN_MARK, self._mark, self._birth.pid, most):
+                self.stopped = f"it had more than {most:,} processes"
                 self._signal(signal.SIGKILL)
                 kill_marked(RUN_MARK, self._mark)
             self._signal(signal.SIGCONT)

@@ -33,7 +33,7 @@ class Bounds(NamedTuple):
 
     root: the workspace. tmp: the session's private temporary directory. writable, readable: further directories.
     hidden: directories and files that cannot be seen, but for what of the root lies in them. guarded: files and
-    directories inside the root that cannot be changed. home: of the user.
+    directories inside the root that cannot be changed; some need not be there. home: of the user.
     """
 
     root: str
@@ -91,6 +91,11 @@ class Sandbox(Protocol):
     @property
     def owns_processes(self) -> bool:
         """Whether nothing that a command started can outlive it."""
+        ...
+
+    @property
+    def guards(self) -> bool:
+        """Whether what is `guarded` cannot be changed by a command."""
         ...
 
     def launch(self, argv: Sequence[str], cwd: str) -> Launch:

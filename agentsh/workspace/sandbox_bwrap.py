@@ -55,6 +55,7 @@ class Bubblewrap:
 
     name = "bwrap"
     owns_processes = True
+    guards = True
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds

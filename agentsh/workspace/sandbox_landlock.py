@@ -80,6 +80,7 @@ class Landlock:
 
     name = "landlock"
     owns_processes = True
+    guards = False
 
     def __init__(self, bounds: Bounds, *, python: str = sys.executable, helper: str = HELPER) -> None:
         """Take the bounds. python, helper: what runs the helper, where the user who runs it cannot reach ours."""

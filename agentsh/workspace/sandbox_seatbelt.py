@@ -35,6 +35,7 @@ class Seatbelt:
 
     name = "seatbelt"
     owns_processes = False
+    guards = True
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
@@ -62,6 +63,8 @@ def profile(bounds: Bounds) -> str:
     for path in (bounds.root, bounds.tmp, *bounds.writable):
         lines.append(f"(allow file-read* file-write* (subpath {_quoted(path)}))")
     lines += [f"(deny file-write* (subpath {_quoted(path)}))" for path in bounds.guarded]
+    above = dict.fromkeys(os.path.dirname(path) for path in bounds.guarded)  # else they are moved with all in them
+    lines += [f"(deny file-write-unlink (literal {_quoted(path)}))" for path in above if path != bounds.root]
     within = [path for path in bounds.hidden if _inside(path, bounds.root)]
     lines += [f"(deny file-read* file-write* (subpath {_quoted(path)}))" for path in within]
     return "\n".join(lines) + "\n"

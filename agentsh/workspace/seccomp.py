@@ -60,17 +60,24 @@ NUMBERS = {
     "removexattr": (197, 14),
     "lremovexattr": (198, 15),
     "fremovexattr": (199, 16),
+    "setxattrat": (463, 463),
+    "removexattrat": (466, 466),
+    "file_setattr": (469, 469),
 }
 
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 _CLONE_NEWUSER = 0x10000000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+# Flags of a file, set through a descriptor that was opened for reading: FS_IOC_SETFLAGS, FS_IOC32_SETFLAGS,
+# FS_IOC_FSSETXATTR, FS_IOC_ENABLE_VERITY of linux/fs.h and linux/fsverity.h.
+_FLAGGING = (0x40086602, 0x40046602, 0x401C5820, 0x40806685)
 
 _KEYS = ("keyctl", "add_key", "request_key")
 _KERNEL = ("bpf", "perf_event_open", "userfaultfd", "open_by_handle_at")
+_RINGS = ("io_uring_setup", "io_uring_enter", "io_uring_register")
 _OWNERS = (
     "chown", "lchown", "fchown", "fchownat", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr",
-    "fremovexattr",
+    "fremovexattr", "setxattrat", "removexattrat", "file_setattr",
 )  # fmt: skip
 
 # Which argument names the process: the first, or for two of them the second.
@@ -81,7 +88,7 @@ _OF_OTHERS = {
 
 Instruction = tuple[int, int, int, int]
 # struct sock_filter: code, jump if true, jump if false, operand. Codes: linux/filter.h.
-_LOAD, _EQUAL, _MORE, _BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_LOAD, _EQUAL, _MORE, _BITS, _RETURN, _JUMP = 0x20, 0x15, 0x35, 0x45, 0x06, 0x05
 _NUMBER, _ARCH, _FIRST, _SECOND = 0, 4, 16, 24  # offsets in struct seccomp_data; arguments are little-endian
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 
@@ -89,9 +96,11 @@ _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 def for_namespaces() -> bytes | None:
     """Return the filter for commands in namespaces: kernel keyrings, odd sockets and input to a terminal are closed.
 
+    io_uring too: it makes sockets of any family without a system call that a filter sees.
+
     None on a machine whose numbers are not known here.
     """
-    return _program(_KEYS + _KERNEL, families=(AF_UNIX, AF_INET, AF_INET6, AF_NETLINK), new_users=True)
+    return _program(_KEYS + _KERNEL + _RINGS, families=(AF_UNIX, AF_INET, AF_INET6, AF_NETLINK), new_users=True)
 
 
 def for_landlock(*, network: bool) -> bytes | None:
@@ -101,7 +110,7 @@ def for_landlock(*, network: bool) -> bytes | None:
     """
     calls = (
         *_KEYS, *_KERNEL, *_OWNERS, "ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd",
-        "io_uring_setup", "io_uring_enter", "io_uring_register", "setns", "mount", "move_mount", "fsopen",
+        *_RINGS, "setns", "mount", "move_mount", "fsopen",
         "shmget", "msgget", "semget", "mq_open",
     )  # fmt: skip
     if network:
@@ -143,8 +152,9 @@ def _program(
             code += _when(number[call], [(_LOAD, 0, 0, _FIRST), (_BITS, 0, 1, _CLONE_NEWUSER), deny])
     for call, at in own_only.items():
         code += _when(number[call], [(_LOAD, 0, 0, at), (_EQUAL, 1, 0, 0), deny])
-    typing = [(_LOAD, 0, 0, _SECOND), (_EQUAL, 1, 0, _TIOCSTI), (_EQUAL, 0, 1, _TIOCLINUX), deny]
-    code += _when(number["ioctl"], typing)
+    closed = (_TIOCSTI, _TIOCLINUX, *(() if new_users else _FLAGGING))  # namespaces have read-only mounts instead
+    refused = [(_EQUAL, len(closed) - i, 0, request) for i, request in enumerate(closed)]
+    code += _when(number["ioctl"], [(_LOAD, 0, 0, _SECOND), *refused, (_JUMP, 0, 0, 1), deny])
     allowed = [(_EQUAL, len(families) - i, 0, family) for i, family in enumerate(families)]
     code += _when(number["socket"], [(_LOAD, 0, 0, _FIRST), *allowed, deny])
     code.append((_RETURN, 0, 0, _ALLOW))

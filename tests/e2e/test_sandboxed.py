@@ -2,14 +2,16 @@
 
 import json
 import os
+import re
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from agentsh.testing.server import ScriptedServer, call, reply
-from agentsh.workspace.sandbox import choose
+from agentsh.workspace.sandbox import choose, probe
 from tests.e2e.harness import COMMAND, Shell, of_type, stop, wait_for
 from tests.e2e.test_signals import alive
 from tests.repl.pty import Terminal
@@ -176,6 +178,54 @@ def test_a_hook_that_is_in_the_workspace_cannot_be_changed(shell: Shell, serve: 
     assert hook.read_text() == "#!/bin/sh\n"
     assert not pwned.exists()
     assert (shell.cwd / "other").exists()
+
+
+def test_in_the_users_own_directory_keys_are_asked_about(shell: Shell, serve: Serve) -> None:
+    shell.cwd = shell.home.parent
+    configure(shell, '[permissions]\nallow = ["read(.ssh/config)"]\n')
+    (shell.cwd / ".ssh").mkdir()
+    for name in ("id_rsa", "config", "known"):
+        (shell.cwd / ".ssh" / name).write_text(f"canary-{name}")
+    (shell.cwd / "link").symlink_to(".ssh/id_rsa")
+    (shell.home / "secrets.key").write_text("canary-of-the-key")
+    looks = [call("read", {"path": path}) for path in (".ssh/id_rsa", "link", ".agentsh/secrets.key", ".ssh/config")]
+    serve(reply(calls=[*looks, call("grep", {"pattern": "canary", "path": "."})]), reply("done"))
+    done = shell.run("new", "go", "--json", "--in-place")
+    results = of_type(done.events, "tool_result")
+    assert [r["status"] for r in results] == ["denied", "denied", "denied", "ok", "ok"]
+    told = "".join(r["for_model"] for r in results)
+    assert "canary-config" in told
+    assert not {"canary-id_rsa", "canary-known", "canary-of-the-key"} & set(re.findall(r"canary[\w-]+", told))
+
+
+@NEEDS_SANDBOX
+def test_a_hook_that_is_a_link_is_what_it_led_to(shell: Shell, serve: Serve) -> None:
+    """A link cannot be held where it stands, so it is followed once, before any command runs."""
+    configure(shell, '[hooks.x]\ncommand = ["./h"]\n')
+    hook, pwned = shell.home / "h", shell.home / "pwned"
+    hook.write_text("#!/bin/sh\n")
+    hook.chmod(0o755)
+    (shell.cwd / "h").symlink_to(hook)
+    evil = f"printf '#!/bin/sh\\ntouch {pwned}\\n' > evil; chmod +x evil; ln -sfn evil h"
+    serve(runs(evil), runs("touch other"), reply("done"))
+    done = shell.run("new", "go", "-p", "--json", "--mode", "auto", "--in-place")
+    assert done.code == 0, done.err
+    assert (shell.cwd / "other").exists()
+    assert (shell.cwd / "h").readlink() == Path("evil")
+    assert not pwned.exists()
+
+
+@pytest.mark.skipif(not probe("landlock").works, reason="no Landlock here")
+def test_in_place_landlock_asks_where_it_cannot_hold_git(shell: Shell, serve: Serve) -> None:
+    configure(shell, '[sandbox]\nkind = "landlock"\n')
+    subprocess.run(["git", "init", "-q"], cwd=shell.cwd, check=True)
+    serve(runs("git status; ls"), runs("touch x"), reply("as you like"))
+    done = shell.run("new", "go", "--json", "--in-place")
+    assert done.code == 8
+    assert "in place, Landlock does not hold hooks and configuration of git" in done.err
+    assert [r["status"] for r in of_type(done.events, "tool_result")] == ["ok", "denied"]
+    serve(runs("touch x"), reply("done"))
+    assert shell.run("new", "go", "--json").code == 0, "in a clone it is put back, so that nothing need be asked"
 
 
 @pytest.mark.skipif(HELD != "bwrap", reason="no bubblewrap here")

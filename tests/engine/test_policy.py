@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from agentsh.engine.calls import what_it_does
-from agentsh.engine.policy import Decision, Request, decide
+from agentsh.engine.policy import Decision, Request, decide, withheld
 from agentsh.engine.rules import BadRule, Rules, parse_rule, parse_rules, suggested
 from agentsh.engine.shell.judge import Part, judge
 from agentsh.events.session import Mode
@@ -54,6 +54,28 @@ def tool(name: str, path: str, mode: Mode, rules: Rules | None = None, **more: A
 
 def rules(allow: Sequence[str] = (), ask: Sequence[str] = (), deny: Sequence[str] = ()) -> Rules:
     return Rules(*(tuple(map(parse_rule, texts)) for texts in (allow, ask, deny)))
+
+
+def test_where_keys_are_kept_nothing_is_read_unasked() -> None:
+    keys = frozenset({".ssh", ".config/gh", ".netrc"})
+    allowed = rules(allow=["read(.ssh/config)"])
+    for mode in ("ask", "auto", "plan"):
+        for path in (".ssh/id_rsa", ".ssh", ".netrc", ".config/gh/hosts.yml"):
+            assert tool("read", path, mode, keys=keys).action == "ask", (mode, path)
+        assert tool("read", ".ssh/config", mode, allowed, keys=keys).action == "allow"
+        assert tool("read", ".ssh/id_rsa", mode, allowed, keys=keys).action == "ask"
+        assert tool("read", ".config/other", mode, keys=keys).action == "allow"
+        assert tool("read", ".ssh/id_rsa", mode).action == "allow", "another workspace has no such places"
+        for line in ("cat .ssh/id_rsa", "ls && head -1 .netrc", "grep -r x .", "rg x", "cat < .netrc"):
+            assert shell(line, mode, keys=keys).action == "ask", (mode, line)
+            assert shell(line, mode, keys=keys, sandboxed=True).action == "allow", "they are hidden there"
+            assert shell(line, mode, keys=keys, sandboxed=True, leaving=True).action in ("ask", "deny")
+        assert shell("ls -la && cat notes", mode, keys=keys).action == "allow"
+    assert tool("read", ".ssh/id_rsa", "yolo", keys=keys).action == "allow"
+    held = withheld(allowed, "auto", keys)
+    assert held is not None
+    assert [held(path) for path in (".ssh/id_rsa", ".ssh/config", "src/.ssh", "a")] == [True, False, False, False]
+    assert withheld(allowed, "yolo", keys) is None
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ async def test_descendants_neither_hold_it_up_nor_survive(run: Run, command: str
 async def test_a_talking_descendant_is_not_listened_to_for_ever(run: Run) -> None:
     result = await run("(while :; do echo x; sleep 0.02; done)& echo hi", timeout_s=60)
     assert result.left_running
-    assert result.output.startswith("hi\n")
+    assert "hi\n" in result.output
 
 
 async def test_what_a_descendant_says_at_once_is_kept(run: Run) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from agentsh.workspace import sandbox, sandbox_bwrap
 from agentsh.workspace.bounds import bounds_of, make_tmp, remove_tmp
+from agentsh.workspace.git_guard import DECIDING
 from agentsh.workspace.sandbox import Bounds, Found, Limits
 from agentsh.workspace.sandbox_seatbelt import profile
 from agentsh.workspace.seccomp import AARCH64, NUMBERS, X86_64, for_landlock, for_namespaces
@@ -48,7 +49,7 @@ def test_what_is_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("HOME", str(user))
     bounds = bounds_of(root, tmp="/t", homes=[home, user / ".agentsh"], unreadable=["~/.netrc", "~/absent"])
     assert set(bounds.hidden) == {str(p.resolve()) for p in (user / ".ssh", user / ".netrc", home)}
-    assert set(bounds.guarded) == {str(root / ".git" / name) for name in ("config", "hooks")}
+    assert set(bounds.guarded) == {str(root / ".git" / name) for name in DECIDING}
 
 
 def test_in_a_home_that_is_the_workspace_its_parts_are_hidden(tmp_path: Path) -> None:

@@ -69,6 +69,24 @@ SHM = (
         "print(ctypes.string_at(a, 100).split(bytes(1))[0].decode() if a and a < 2**63 else 'no')\""
     )
 )
+URING = (
+    PY
+    + ' "'
+    + _C
+    + "c.syscall.restype = ctypes.c_long; print('ESCAPED' if c.syscall(425, 1, ctypes.create_string_buffer(120)) >= 0 else 'no')\""
+)
+TIOCSTI = PY + " \"import fcntl, os; m, s = os.openpty(); fcntl.ioctl(s, 0x5412, b'x'); print('ESCAPED')\""
+MEMFD = (
+    PY
+    + " \"import os, shutil; f = os.memfd_create('x'); w = open(f, 'wb', closefd=False); w.write(open(shutil.which('touch'), 'rb').read()); w.flush(); os.execv('/proc/self/fd/%d' % f, ['touch', '{user}/new'])\""
+)
+ORPHAN = (
+    PY
+    + ' "'
+    + _C
+    + "os.fork() and os._exit(0); os.setsid(); c.prctl(1, 0, 0, 0, 0); os.fork() and os._exit(0); [os.close(f) for f in (0, 1, 2)]; "
+    "os.execve('/bin/sleep', ['sleep', '{nap}'], {{}})\"; sleep 0.2"
+)
 HANDLE = (
     PY
     + ' "'
@@ -89,6 +107,7 @@ NET = "own network namespace"
 CAPS = "no capabilities"
 SEC = "seccomp"
 SCOPE = "Landlock: signals stay inside"
+UNDONE = "ended at once, and undone"
 
 ATTEMPTS = (
     # files outside, by every way of naming them
@@ -121,6 +140,7 @@ ATTEMPTS = (
     Attempt("race of a symlink against a write", RACE, RO, LL),
     Attempt("cd out, then write", "cd {user} && echo x > file", RO, LL),
     Attempt("/proc/self/root", "echo x > /proc/self/root{user}/file", RO, LL),
+    Attempt("program without a file (memfd)", MEMFD, RO, LL),
     Attempt("/proc/self/cwd", "cat /proc/self/cwd/../other/file", HIDDEN, NOREAD),
     Attempt("root of another process", "cat /proc/{pid}/root{user}/.ssh/id_rsa", PIDS, NOREAD),
     Attempt("root of a process, counted up", "for p in /proc/[0-9]*; do cat $p/root{user}/.ssh/id_rsa; done", HIDDEN, NOREAD),
@@ -152,10 +172,13 @@ ATTEMPTS = (
     Attempt("kill by descriptor", PY + " \"import os,signal; signal.pidfd_send_signal(os.pidfd_open({pid}), 9)\"", PIDS, SCOPE),
     Attempt("stop another session's process", "kill -STOP {pid}", PIDS, SCOPE),
     Attempt("renice another process", "renice -n 19 -p {pid}", PIDS, SEC),
+    Attempt("signals to all, and to the parent", "kill -9 $PPID -1; kill -TERM $PPID -1; sleep 0.1", PIDS, SCOPE, control=False),
+    Attempt("input typed into a terminal (TIOCSTI)", TIOCSTI, SEC, "Landlock: no right to open", control=False),
     Attempt("background process", "sleep {nap} & echo", "ends with its namespace", "ended by the helper", control=False),
     Attempt("setsid", "setsid sleep {nap} & echo", "ends with its namespace", "ended by the helper", control=False),
     Attempt("setsid without the mark", "env -i setsid sleep {nap} & echo", "ends with its namespace", "ended by the helper"),
     Attempt("double fork", DAEMON, "ends with its namespace", "ended by the helper", control=False),
+    Attempt("double fork, deaf to the death of its parent", ORPHAN, "ends with its namespace", "ended by the helper"),
     Attempt("nohup, deaf to signals", "trap '' TERM HUP INT; nohup sleep {nap} >/dev/null 2>&1 & echo", "ends with its namespace", "ended by the helper", control=False),
     # network and sockets
     Attempt("TCP to this machine", PY + " \"import socket; socket.create_connection(('127.0.0.1', {port}), 2)\"", NET, SEC),
@@ -164,6 +187,7 @@ ATTEMPTS = (
     Attempt("socket in the file system (docker, ssh-agent)", PY + " \"import socket; socket.socket(1).connect('{socket}')\"", "covered one by one", SEC),
     Attempt("abstract socket (X11)", PY + " \"import socket; socket.socket(1).connect(chr(0) + '{token}')\"", NET, SCOPE),
     Attempt("vsock and packet sockets", FAMILIES, SEC, SEC, control=False),
+    Attempt("sockets by io_uring", URING, SEC, SEC, control=False),
     Attempt("shared memory of System V", SHM, "own IPC namespace", SEC),
     # namespaces and mounts
     Attempt("remount for writing", "mount -o remount,rw,bind / && echo x > {user}/file", CAPS, CAPS, control=False),
@@ -175,10 +199,14 @@ ATTEMPTS = (
     Attempt("kernel settings", "cat /proc/sys/kernel/core_pattern > was; echo '|/bin/false' > /proc/sys/kernel/core_pattern && cat was > /proc/sys/kernel/core_pattern && echo ESCAPED", RO, LL, True, True),
     Attempt("/sys", "cat /sys/kernel/profiling /sys/kernel/mm/transparent_hugepage/enabled >/dev/null; echo madvise > /sys/kernel/mm/transparent_hugepage/enabled && echo ESCAPED", RO, LL, False, True),
     # what others run later
-    Attempt("hook of git", "echo 'echo x' > .git/hooks/pre-commit", "hooks mounted read-only", None),
-    Attempt("configuration of git", "git config core.fsmonitor ./evil", "configuration mounted read-only", None),
-    Attempt("configuration of git, appended", "echo '[core] fsmonitor = ./evil' >> .git/config", "configuration mounted read-only", None),
-    Attempt("another .git in its place", "cp -r .git other; mv .git old; mv other .git; echo x >> .git/config", "a mount cannot be moved", None),
+    Attempt("hook of git", "echo 'echo x' > .git/hooks/pre-commit", "hooks mounted read-only", UNDONE),
+    Attempt("hook of git, as a link", "echo x > evil; ln -s ../../evil .git/hooks/pre-commit", "hooks mounted read-only", UNDONE),
+    Attempt("another directory of hooks", "mv .git/hooks .git/old; mkdir .git/hooks; echo x > .git/hooks/pre-commit", "a mount cannot be moved", UNDONE),
+    Attempt("configuration of git", "git config core.fsmonitor ./evil", "configuration mounted read-only", UNDONE),
+    Attempt("configuration of git, appended", "echo '[core] fsmonitor = ./evil' >> .git/config", "configuration mounted read-only", UNDONE),
+    Attempt("configuration of another git directory (commondir)", "cp -r .git evil; echo ../evil > .git/commondir", UNDONE, UNDONE),
+    Attempt("configuration of a worktree", "echo '[core] fsmonitor = ./evil' > .git/config.worktree", UNDONE, UNDONE),
+    Attempt("another .git in its place", "cp -r .git other; mv .git old; mv other .git; echo x >> .git/config", "a mount cannot be moved", UNDONE),
     Attempt("start of the shell", "echo 'echo x' >> {user}/.bashrc", RO, LL),
     Attempt("keys that may log in", "echo key >> {user}/.ssh/authorized_keys", HIDDEN, LL),
     Attempt("autostart", "mkdir -p {user}/.config/autostart && echo x > {user}/.config/autostart/x.desktop", RO, LL),

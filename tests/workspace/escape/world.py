@@ -19,6 +19,7 @@ from typing import Literal
 
 from agentsh.ports.workspace import ProcessResult
 from agentsh.workspace.bounds import bounds_of
+from agentsh.workspace.git_guard import DECIDING
 from agentsh.workspace.local import LocalWorkspace
 from agentsh.workspace.sandbox import Bounds, Launch, Limits, Sandbox
 from agentsh.workspace.sandbox_bwrap import Bubblewrap
@@ -42,6 +43,7 @@ class AsNobody:
     def __init__(self, inner: Sandbox) -> None:
         self._inner = inner
         self.name = inner.name
+        self.guards = inner.guards
 
     def launch(self, argv: Sequence[str], cwd: str) -> Launch:
         launch = self._inner.launch(argv, cwd)
@@ -192,7 +194,7 @@ class World:
             inside = Path(top) == self.root or self.root in Path(top).parents
             if inside or Path(top) == self.tmp:
                 directories[:] = [".git"] if Path(top) == self.root else [d for d in directories if d == "hooks"]
-                files = [f for f in files if Path(top).name == "hooks" or f == "config"]
+                files = [f for f in files if Path(top).name == "hooks" or f in DECIDING]
             for name in [*directories, *files]:
                 path = os.path.join(top, name)
                 info = os.lstat(path)
