@@ -43,7 +43,7 @@ from agentsh.engine.journal import Journal
 from agentsh.engine.open import Writer, begin, renew_environment, reopen
 from agentsh.engine.rewinding import Rewinder
 from agentsh.engine.session import Chosen, Parts, Session
-from agentsh.engine.step import ModelStep
+from agentsh.engine.step import ModelStep, StepSettings
 from agentsh.engine.tool_runner import ToolRunner
 from agentsh.engine.turn import Limits, Turn
 from agentsh.engine.upkeep import Upkeep
@@ -235,7 +235,8 @@ async def resume_session(
         plan = await plan_for(state)
         log = with_uploads(opened.log, home, settings.checkpoint.upload, at_once=True)
         assembled = _Assembly(plan, log, state, blobs, root, state.workspace, cwd=state.cwd)
-        if plan.budget_tokens is not None or plan.choice.model != state.model:
+        lowered = plan.budget_tokens or plan.settings.context.budget_tokens
+        if lowered is not None or plan.choice.model != state.model:
             assembled.check_budget(state)
         show(Past(store, session))
         moved = str(root) if directory is not None and str(root) != state.workspace_path else None
@@ -338,6 +339,7 @@ class _Assembly:
         def choose(name: str) -> Chosen:
             choice = another(plan.choice, plan.settings, os.environ, name)
             how = step_settings(plan.settings, choice, plan.budget_tokens)
+            self.check_budget(state, choice.model, how)
             self._choice = choice  # the next message tells of another way to edit
             learn(secrets, choice.api_key)
             return Chosen(choice.model, choice.request(), make_model(choice, clock), how)
@@ -360,14 +362,16 @@ class _Assembly:
         """Return the tools that the model of now is offered."""
         return tool_schemas(offered(self._choice.editing, web=self._web))
 
-    def check_budget(self, state: SessionState) -> None:
+    def check_budget(self, state: SessionState, model: str = "", how: StepSettings | None = None) -> None:
         """Refuse a budget, or a model, that has no room for what requests of the session start with.
+
+        model, how: of another model than that of now.
 
         Raises:
             UsageProblem: it has none.
         """
         with suppress(BlobMissing):  # what is gone is recorded anew when the session is open
-            self._step.check_budget(state)
+            self._step.check_budget(state, model, how)
 
     def environment(self, origin: WorkspaceOrigin | None) -> EnvironmentChanged:
         """Return what requests start with, as of now. origin: None where the log has lost it."""

@@ -149,13 +149,16 @@ class UiSettings(_Section):
     """notify: ring and send a message when somebody who has looked away is wanted. title: name the window.
 
     screen_reader: talk line by line, draw nothing over; AGENTSH_SCREEN_READER=1 says the same.
-    theme: `auto` asks the terminal what it writes on; `plain` is without colours.
+    theme: `auto` asks the terminal what it writes on; `plain` is without colours. keys: for editing the input.
+    history: what is typed is kept for later sessions.
     """
 
     notify: bool = True
     title: bool = True
     screen_reader: bool = False
     theme: Literal["auto", "light", "dark", "plain"] = "auto"
+    keys: Literal["emacs", "vi"] = "emacs"
+    history: bool = True
 
 
 class CheckpointSettings(_Section):

@@ -24,6 +24,7 @@ from agentsh.events.turn import Attachment
 from agentsh.repl.ask import TerminalApprover
 from agentsh.repl.looks import looks_of
 from agentsh.repl.loop import run_repl
+from agentsh.repl.outputs import Outputs
 from agentsh.repl.stage import Stage
 from agentsh.repl.terminal import Onward, ReplIO, keep_typed, quiet
 
@@ -61,11 +62,15 @@ class Terminal:
             region=region,
             palette=looks.palette,
         )
+        self._outputs = Outputs(texts.text)
         self._io = ReplIO(
             screen=self.renderer,
             stage=stage,
             text=texts.text,
             history_file=home.root / "history",
+            vi=settings.ui.keys == "vi",
+            private=not settings.ui.history,
+            outputs=self._outputs,
             notify=settings.ui.notify,
             title=settings.ui.title,
             models=tuple(dict.fromkeys([*settings.models, "demo"])),
@@ -84,7 +89,8 @@ class Terminal:
 
     def stage(self, limits: Limits) -> SessionStage:
         """Return what a session that is about to be opened has around it."""
-        return SessionStage(Screens((self.renderer,), self.approver, self.approver), limits, self.show_past)
+        screens = Screens((self.renderer, self._outputs), self.approver, self.approver)
+        return SessionStage(screens, limits, self.show_past)
 
     def _typed_before(self) -> str | None:
         """Return a first message that was typed, Enter included, before there was a prompt; the rest stays typed."""
@@ -110,6 +116,7 @@ class Terminal:
             self.renderer.remark(f"… {left_out} not shown here: `agentsh replay {past.session}` shows all")
         for event in shown.newest:
             self.renderer.on(event)
+            self._outputs.on(event)
         self.renderer.resume()
 
     async def run(self, running: Running, prompt: str | None, along: tuple[Attachment, ...] = ()) -> int:

@@ -177,10 +177,12 @@ class Session:
         except asyncio.CancelledError:
             self._parts.turn.interrupt()  # the message is recorded all the same, and that it was interrupted
 
-    async def queue(self, text: str, *, steer: bool, command: bool = False) -> int:
-        """Keep a text that was typed while a turn runs; return its seq. steer, command: see `TextQueued`."""
-        fact = TextQueued(text=text, steer=steer, command=True) if command else TextQueued(text=text, steer=steer)
-        return (await self._journal.record(fact, durable=True)).seq
+    async def queue(
+        self, text: str, *, steer: bool, command: bool = False, along: tuple[Attachment, ...] = ()
+    ) -> int:
+        """Keep a text that was typed while a turn runs; return its seq. steer, command, along: see `TextQueued`."""
+        more: dict[str, Any] = {name: v for name, v in (("command", command), ("attachments", along)) if v}
+        return (await self._journal.record(TextQueued(text=text, steer=steer, **more), durable=True)).seq
 
     async def withdraw(self, queued_seq: int) -> bool:
         """Take a queued text back; return False where it has joined a turn already."""
@@ -298,7 +300,7 @@ class Session:
         """Send the next requests to another model: a profile of the configuration, or a model's name.
 
         Raises:
-            UsageProblem: a turn is running, or there is no such profile.
+            UsageProblem: a turn is running, there is no such profile, or the model has no room for the session.
         """
         if self.busy:
             raise UsageProblem("the model can be changed when the turn has ended")

@@ -93,11 +93,11 @@ class StepSettings:
     summarises: bool = True
     room: Room | None = None
 
-    def at(self, state: SessionState) -> "StepSettings":
-        """Return the settings with the budget that holds by what was learned of the model."""
+    def at(self, state: SessionState, model: str | None = None) -> "StepSettings":
+        """Return the settings with the budget that holds by what was learned of the model: of now, or of `model`."""
         if self.room is None:
             return self
-        return replace(self, budget_tokens=self.room.budget(state.windows.get(state.model)))
+        return replace(self, budget_tokens=self.room.budget(state.windows.get(model or state.model)))
 
     def cost_of(self, usage: Usage | None) -> float | None:
         """Return the price of a reply in US dollars; None where it is not known."""
@@ -261,20 +261,25 @@ class ModelStep:
         self._model = model
         self._settings = settings
 
-    def check_budget(self, state: SessionState) -> None:
-        """Refuse a budget that no request of the session can keep to.
+    def check_budget(self, state: SessionState, model: str = "", settings: StepSettings | None = None) -> None:
+        """Refuse a budget that no request of the session can keep to. model, settings: of one that is to be used.
 
         Raises:
             UsageProblem: what every request starts with is above the high-water mark.
         """
         fixed = self._counter.count(tools_of(state, self._texts))
         floor = floor_tokens(state, self._texts, self._counter, fixed_tokens=fixed)
-        marks = self._settings.at(state).marks
+        how = (settings or self._settings).at(state, model or None)
+        marks = how.marks
         if floor > marks.high_tokens:
+            needed = -(-floor * 2 // 1000) * 1000
+            window = how.room is not None and how.room.budget_tokens != marks.budget_tokens
             raise UsageProblem(
                 f"a budget of {marks.budget_tokens:,} tokens is too small for this session: what each request starts "
                 f"with takes about {floor:,}",
-                hint=f"--budget {-(-floor * 2 // 1000) * 1000} leaves room to work",
+                hint="the window of this model leaves no more: take one with a larger one"
+                if window
+                else f"--budget {needed}, or budget_tokens below [context], leaves room to work",
             )
 
     async def _build(self, why: str | None = None) -> tuple[bytes, Event]:

@@ -167,4 +167,4 @@ class Turn:
 def _steering(state: SessionState) -> list[NewFact]:
     """What the user typed meanwhile, to steer, as messages of this turn."""
     waiting = [(seq, fact) for seq, fact in state.queue.items() if fact.steer]
-    return [NewFact(UserMessage(text=fact.text, attachments=()), seq) for seq, fact in waiting]
+    return [NewFact(UserMessage(text=fact.text, attachments=fact.attachments), seq) for seq, fact in waiting]

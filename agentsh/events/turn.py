@@ -34,13 +34,15 @@ class UserMessage(Fact):
 class TextQueued(Fact):
     """Typed while a turn ran. steer: joins at the next step; else it waits for the turn's end.
 
-    command: it was typed as a command of the user's own, `!…`, to be run when nothing else does.
+    command: it was typed as a command of the user's own, `!…`, to be run when nothing else does. attachments: what
+    goes along with it, as it was when it was typed.
     """
 
     type: Literal["text_queued"] = "text_queued"
     text: Text
     steer: bool
     command: bool = False
+    attachments: tuple[Attachment, ...] = ()
 
 
 class TextWithdrawn(Fact):

@@ -55,6 +55,7 @@ COMMANDS = {
     "replay": Command("agentsh.repl.slash.replay:run", "", "the newest turns again"),
     "copy": Command("agentsh.repl.slash.copy:run", "[code [N]]", "the last answer, or its code, to the clipboard"),
     "reasoning": Command("agentsh.repl.slash.reasoning:run", "", "what the model thought before it answered last"),
+    "output": Command("agentsh.repl.slash.output:run", "[N]", "all that the newest call or command printed"),
     "btw": Command("agentsh.repl.slash.btw:run", "QUESTION", "ask aside: it stays out of the context", True),
     "permissions": Command("agentsh.repl.slash.permissions:run", "", "the rules in force, and what you allowed"),
     "config": Command("agentsh.repl.slash.config:run", "[WORDS]", "the settings in force, and where they are from"),
@@ -65,6 +66,7 @@ COMMANDS = {
     "feedback-bundle": Command(
         "agentsh.repl.slash.feedback_bundle:run", "[FILE]", "a file for a bug report, without what was said"
     ),
+    "private": Command("agentsh.repl.slash.private:run", "[on|off]", "keep what you type out of the history"),
     "exit": Command("agentsh.repl.slash.exit:run", "", "leave; the session is kept"),
 }
 

@@ -17,9 +17,12 @@ MAX_BYTES = 1_000_000
 class TypedHistory(History):
     """Tolerates anything in the file and any trouble with it: history is a comfort, and never stops a session."""
 
-    def __init__(self, file: Path, clean: Callable[[str], str] = str) -> None:
-        """Keep texts in a file. clean: replaces what must not get there."""
+    def __init__(
+        self, file: Path, clean: Callable[[str], str] = str, private: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Keep texts in a file. clean: replaces what must not get there. private: whether nothing is to be kept."""
         super().__init__()
+        self._private = private
         self._file = file
         self._clean = clean
 
@@ -37,6 +40,8 @@ class TypedHistory(History):
 
     def store_string(self, string: str) -> None:
         """Append one text. The file is readable by its owner only."""
+        if self._private():
+            return
         with contextlib.suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
             fd = open_plain(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)

@@ -3,7 +3,15 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from prompt_toolkit.filters import Condition, Filter, has_focus, is_searching
+from prompt_toolkit.filters import (
+    Condition,
+    Filter,
+    emacs_insert_mode,
+    has_focus,
+    is_searching,
+    vi_insert_mode,
+    vi_navigation_mode,
+)
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 if TYPE_CHECKING:
@@ -16,14 +24,18 @@ HELP = (
     ("Up", "take the newest queued text back; history"),
     ("Esc", "interrupt; the queue comes back"),
     ("Alt-Enter, Ctrl-J", "new line"),
-    ("@", "a file: Tab puts it in, and it is sent along"),
+    ("Tab", "put in what is marked in the list; Up, Down choose"),
+    ("@", "a file: it is sent along"),
     ("!cmd, !!cmd", "run it in the workspace; with !! the model is not told"),
     ("PgUp, PgDn", "the rest of what a command shows; Esc takes it away"),
-    ("Ctrl-T", "what the model thought; again, or Esc: away"),
+    ("Ctrl-O", "all that the newest call printed; again: away"),
+    ("Ctrl-T", "what the model thought; again: away"),
     ("Ctrl-R", "search the history"),
     ("Ctrl-X Ctrl-E", "write in your editor"),
+    ("Ctrl-Z, Ctrl-_", "undo what was typed"),
     ("Ctrl-C", "interrupt; clear the line; twice: leave"),
     ("Ctrl-D", "leave"),
+    ("y, s, p, n, e", "to an approval: yes, for the session, the project, no, why"),
 )
 """As /help shows them."""
 
@@ -36,6 +48,8 @@ def bindings(prompt: "Prompt") -> KeyBindings:
     picking = Condition(lambda: prompt.picking is not None) & ~asking
     plain = Condition(lambda: has_focus(prompt.buffer)()) & ~is_searching & ~asking & ~picking
     _sending(keys, prompt, plain)
+    _undoing(keys, plain)
+    _editing(keys, prompt, plain)
     _stopping(keys, prompt, plain, asking)
     _answering(keys, prompt, asking & ~reasoning, reasoning)
     _picking(keys, prompt, picking)
@@ -49,13 +63,12 @@ def _sending(keys: KeyBindings, prompt: "Prompt", plain: Filter) -> None:
 
     @keys.add("enter", filter=plain)
     def _send(event: KeyPressEvent) -> None:
-        blank = not prompt.buffer.text.strip()
-        prompt.actions.enter("" if blank else prompt.take())
+        prompt.actions.enter(*(prompt.take() if prompt.buffer.text.strip() else ("", ())))
 
     @keys.add("c-s", filter=plain & working)
     def _steer(event: KeyPressEvent) -> None:
         if prompt.buffer.text.strip():
-            prompt.actions.steer(prompt.take())
+            prompt.actions.steer(*prompt.take())
 
     @keys.add("escape", "enter", filter=plain)
     @keys.add("c-j", filter=plain)
@@ -93,12 +106,31 @@ def _sending(keys: KeyBindings, prompt: "Prompt", plain: Filter) -> None:
     def _paste(event: KeyPressEvent) -> None:
         prompt.hinting = False
         text = event.data.replace("\r\n", "\n").replace("\r", "\n")
-        event.current_buffer.insert_text(prompt.pastes.shown(text))
+        event.current_buffer.insert_text(prompt.images.shown(text) or prompt.pastes.shown(text))
 
-    @keys.add("<any>", filter=plain)
+    @keys.add("<any>", filter=plain & (vi_insert_mode | emacs_insert_mode), save_before=_begins_a_word)
     def _type(event: KeyPressEvent) -> None:
         prompt.hinting = False
         event.current_buffer.insert_text(event.data * event.arg)
+
+
+def _begins_a_word(event: KeyPressEvent) -> bool:
+    """Whether what is typed next is undone by itself: a word goes at once."""
+    return not event.is_repeat or event.data.isspace()
+
+
+def _undoing(keys: KeyBindings, plain: Filter) -> None:
+    @keys.add("c-z", filter=plain, save_before=lambda _: False)
+    @keys.add("c-_", filter=plain, save_before=lambda _: False)
+    def _undo(event: KeyPressEvent) -> None:
+        event.current_buffer.undo()
+
+
+def _editing(keys: KeyBindings, prompt: "Prompt", plain: Filter) -> None:
+    @keys.add("c-x", "c-e", filter=plain)
+    @keys.add("v", filter=plain & vi_navigation_mode)
+    def _edit(event: KeyPressEvent) -> None:
+        prompt.write_elsewhere()
 
 
 def _stopping(keys: KeyBindings, prompt: "Prompt", plain: Filter, asking: Filter) -> None:
@@ -107,7 +139,7 @@ def _stopping(keys: KeyBindings, prompt: "Prompt", plain: Filter, asking: Filter
 
     nothing_offered = Condition(lambda: not prompt.panel.candidates)
 
-    @keys.add("escape", filter=((plain & nothing_offered) | asking) & working)
+    @keys.add("escape", filter=((plain & nothing_offered & ~vi_insert_mode) | asking) & working)
     def _stop(event: KeyPressEvent) -> None:
         prompt.actions.interrupt()
 
@@ -188,13 +220,18 @@ def _paging(keys: KeyBindings, prompt: "Prompt", plain: Filter) -> None:
     def _up(event: KeyPressEvent) -> None:
         prompt.notice.turn(-1)
 
-    @keys.add("c-t", filter=plain)
-    def _thoughts(event: KeyPressEvent) -> None:
-        if prompt.notice:
-            prompt.hush()
-        else:
-            prompt.actions.enter("/reasoning")
+    def toggle(command: str) -> Callable[[KeyPressEvent], None]:
+        def handler(event: KeyPressEvent) -> None:
+            if prompt.notice:
+                prompt.hush()
+            else:
+                prompt.actions.enter(command, ())
 
-    @keys.add("escape", filter=shown & ~Condition(prompt.actions.working))
+        return handler
+
+    keys.add("c-t", filter=plain)(toggle("/reasoning"))
+    keys.add("c-o", filter=plain)(toggle("/output"))
+
+    @keys.add("escape", filter=shown & ~vi_insert_mode & ~Condition(prompt.actions.working))
     def _away(event: KeyPressEvent) -> None:
         prompt.hush()

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentsh.base.errors import AgentshError, LogError, UsageProblem
 from agentsh.base.text import one_line
+from agentsh.base.waiting import came_to_its_end
 from agentsh.engine.session import Session
-from agentsh.events.turn import TextQueued, TurnEnd
+from agentsh.events.turn import Attachment, TextQueued, TurnEnd
 from agentsh.repl import commands
 from agentsh.repl.attach import attachments
 from agentsh.repl.commands import OwnCommand, SlashContext
+from agentsh.repl.images import Along, read
 from agentsh.repl.prompt import TWICE_S, Actions, Prompt
-from agentsh.repl.status import queue_rows, status_line
+from agentsh.repl.status import crowded, queue_rows, status_line
 from agentsh.repl.terminal import ReplIO, restore
 
 if TYPE_CHECKING:
@@ -41,11 +43,18 @@ async def run_repl(session: Session, io: ReplIO) -> int:
 
 
 class Said(NamedTuple):
-    """What is worked on next. own: the command of the user's that was typed. cause: the text_queued event."""
+    """What is worked on next. own: the command of the user's that was typed. cause: the text_queued event.
+
+    images: that were put into the input. along: what is read already. reads: whether the files that it mentions are
+    still to be read.
+    """
 
     text: str
     own: OwnCommand | None = None
     cause: int | None = None
+    images: Along = ()
+    along: tuple[Attachment, ...] = ()
+    reads: bool = True
 
     @property
     def typed(self) -> str:
@@ -67,6 +76,11 @@ class Repl:
         self._tasks: set[asyncio.Task[object]] = set()
         self._interrupted_s = float("-inf")
         self._stopped_at: int | None = None
+        self._interrupted = 0
+        self._readings: set[asyncio.Task[tuple[Attachment, ...]]] = set()
+        self._in_order = asyncio.Lock()
+        self._unqueued = 0
+        self._unsent: list[str] = []
 
     def _made(self, actions: Actions) -> "Prompt | PlainPrompt":
         if self._io.plain is None:
@@ -123,10 +137,11 @@ class Repl:
         self._io.behind()
         for n, remark in enumerate(self._io.remarks):
             self._prompt.say("alarm" if self._io.trouble and n == 0 else "notice", [remark])
+        self._prompt.say("notice", crowded(self._session.state, self._session.budget_tokens))
         if text is not None:
             self._enter(text, typed=self._io.first_typed)
 
-    def _enter(self, text: str, *, typed: bool = True) -> None:
+    def _enter(self, text: str, images: Along = (), *, typed: bool = True) -> None:
         if text:
             command = commands.find(text)
             if command is not None and commands.works(command[0]) and self._work is None:
@@ -134,24 +149,27 @@ class Repl:
             elif command is not None:
                 self._spawn(self._slash(*command))
             else:
-                self._send(Said(text, commands.own_command(text) if typed else None))
+                self._send(Said(text, commands.own_command(text) if typed else None, images=images))
         elif self._work is None and self._session.state.queue:  # what waits since before is sent by Enter
             self._begin(None)
 
     def _send(self, said: Said) -> None:
         """Begin a turn with a message, or let it wait for the end of the one that runs."""
-        if self._work is None:
+        if self._work is None and not self._unqueued:
             self._begin(said)
         else:
             self._spawn(self._wait(said, steer=False))
 
-    def _steer(self, text: str) -> None:
+    def _steer(self, text: str, images: Along) -> None:
         own = commands.own_command(text)
-        self._spawn(self._wait(Said(text, own), steer=own is None))
+        self._spawn(self._wait(Said(text, own, images=images), steer=own is None))
 
     def _interrupt(self) -> None:
         self._interrupted_s = time.monotonic()
         self._stopped_at = self._session.state.last_seq
+        self._interrupted += 1
+        for reading in self._readings:
+            reading.cancel()
         self._session.interrupt()
 
     def _recall(self) -> bool:
@@ -168,7 +186,7 @@ class Repl:
     async def _turns(self, said: Said | None, command: Coroutine[Any, Any, bool] | None = None) -> None:
         """Run a command or work on a message, then on what was queued meanwhile, until nothing waits."""
         try:
-            if command is not None and not await command:
+            if command is not None and (not await command or self._stopped_at is not None):
                 await self._take_back([*self._session.state.queue])
                 return
             while (said := said or self._next()) is not None:
@@ -178,7 +196,7 @@ class Repl:
                 self._prompt.attention.call("done", after_s=time.monotonic() - began_s)
                 if ended in (None, "error"):
                     return
-                if ended == "interrupted":
+                if ended == "interrupted" or self._stopped_at is not None:  # also while it was tidying up
                     stopped_at, self._stopped_at = self._stopped_at, None
                     queue = [*self._session.state.queue]
                     await self._take_back([seq for seq in queue if stopped_at is None or seq <= stopped_at])
@@ -194,17 +212,23 @@ class Repl:
 
     def _queued(self, seq: int, fact: TextQueued) -> Said:
         text = self._io.text(fact.text)
-        return Said(text, commands.own_command(text) if fact.command else None, seq)
+        own = commands.own_command(text) if fact.command else None
+        return Said(text, own, seq, along=fact.attachments, reads=not fact.steer)
 
     async def _turn(self, said: Said) -> TurnEnd | None:
         """Work on a message, or run a command of the user's; return how it ended, None where it could not begin."""
-        text, own, cause = said
+        text, own, cause = said.text, said.own, said.cause
         try:
             if own is not None:
                 whole = await self._session.run_command(own.command, joins=own.joins, cause=cause)
                 return "done" if whole else "interrupted"
-            along = (*self._io.along, *await asyncio.to_thread(attachments, text, self._io.workspace))
-            outcome = await self._session.submit(text, along, cause=cause)
+            along = await self._read(said)
+            if along is None:
+                await self._take_back([*self._session.state.queue])  # first, so that it stands behind this one
+                if cause is None:
+                    self._prompt.give_back(said.typed)
+                return "interrupted"
+            outcome = await self._session.submit(text, (*self._io.along, *along), cause=cause)
             self._io.along = ()
             return outcome.reason
         except AgentshError as error:
@@ -215,28 +239,60 @@ class Repl:
             self._fail(error)
             return None
 
-    async def _wait(self, said: Said, *, steer: bool) -> None:
+    async def _read(self, said: Said) -> tuple[Attachment, ...] | None:
+        """Return what goes along with a message; None where it was interrupted before all of it was read."""
+        wanted = said.reads and said.own is None and "@" in said.text
+        if not wanted and not said.images:
+            return said.along
+
+        async def reading() -> tuple[Attachment, ...]:
+            files = await asyncio.to_thread(attachments, said.text, self._io.workspace) if wanted else ()
+            return (*said.along, *await read(said.images), *files)
+
+        work = asyncio.create_task(reading())
+        self._readings.add(work)
         try:
-            await self._session.queue(said.text, steer=steer, command=said.own is not None)
+            return work.result() if await came_to_its_end(work) else None
+        finally:
+            self._readings.discard(work)
+
+    async def _wait(self, said: Said, *, steer: bool) -> None:
+        before = self._interrupted
+        self._unqueued += 1
+        try:
+            async with self._in_order:  # files of what waits are read when its turn comes
+                along = await self._read(said._replace(reads=steer))
+                if along is None or self._interrupted != before:
+                    self._unsent.append(said.typed)
+                else:
+                    await self._session.queue(said.text, steer=steer, command=said.own is not None, along=along)
         except AgentshError as error:
-            self._prompt.give_back(said.typed)
+            self._unsent.append(said.typed)
             self._fail(error)
+        finally:
+            self._unqueued -= 1
+        if self._unsent and not self._unqueued:
+            self._prompt.give_back("\n\n".join(self._unsent))
+            self._unsent.clear()
         if self._work is None and self._session.state.queue:  # the turn ended in the meantime
             self._begin(None)
         self._prompt.refresh()
 
     async def _take_back(self, queued: list[int]) -> None:
         """Give queued texts back to the input, the newest last."""
-        texts = []
+        texts: list[str] = []
+        along: list[Attachment] = []
         try:
             for seq in queued:
                 fact = self._session.state.queue.get(seq)
                 if fact is not None and await self._session.withdraw(seq):
                     texts.append(self._queued(seq, fact).typed)
+                    along += fact.attachments
         except AgentshError as error:
             self._fail(error)
         if texts:  # one command alone is one again; what is behind it would be run with it
-            self._prompt.give_back(texts[0] if len(texts) == 1 else commands.as_message("\n\n".join(texts)))
+            text = texts[0] if len(texts) == 1 else commands.as_message("\n\n".join(texts))
+            self._prompt.give_back(text, along)
 
     async def _slash(self, name: str, argument: str) -> bool:
         """Return whether it came to its end: it did not fail, and was not interrupted."""
@@ -263,8 +319,9 @@ class Repl:
         self._prompt.say("alarm", [f"✗ {loud}{one_line(str(error), 500)}"])
 
     def _status(self) -> str:
-        columns = self._io.display().get_size().columns
-        return status_line(self._session.state, self._io.sandbox, columns, self._session.budget_tokens)
+        columns, private = self._io.display().get_size().columns, "private · " if self._io.private else ""
+        budget = self._session.budget_tokens
+        return private + status_line(self._session.state, self._io.sandbox, columns - len(private), budget)
 
     def _waiting(self) -> list[str]:
         texts = [(self._io.text(fact.text), fact.steer) for fact in self._session.state.queue.values()]

@@ -17,8 +17,10 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.output import DummyOutput
 
 from agentsh.base.text import clean, one_line
+from agentsh.events.turn import Attachment
 from agentsh.ports.approver import Answer, Question
 from agentsh.repl.attention import Attention
+from agentsh.repl.images import Images
 from agentsh.repl.notice import Notice
 from agentsh.repl.picker import Menu
 from agentsh.repl.plain_asked import AskedInWords, asked_in_words
@@ -158,6 +160,7 @@ class PlainPrompt:
         self._line = ""
         self._lines: list[str] = []
         self._draft = ""
+        self._images = Images()
         self._ended = False
         self._asked: AskedInWords | None = None
         self._ctrl_c_s = float("-inf")
@@ -200,9 +203,10 @@ class PlainPrompt:
         self._say([row if isinstance(row, str) else "".join(piece[1] for piece in row) for row in rows])
         self.refresh()
 
-    def give_back(self, text: str) -> None:
-        """Tell of a text that was not sent; Enter alone sends it."""
+    def give_back(self, text: str, along: Sequence[Attachment] = ()) -> None:
+        """Tell of a text that was not sent; Enter alone sends it, with what it came back with."""
         self._draft = text
+        self._images.adopt(text, along)
         self._say([*(f"  {line}" for line in clean(text).split("\n")), "  was not sent: Enter alone sends it"])
         self.refresh()
 
@@ -304,15 +308,15 @@ class PlainPrompt:
         self._stage.typed(text if whole and not working and sys.stdin.isatty() else "")
         if not text.strip():
             text, self._draft = self._draft, ""
-            self._actions.enter(text)
+            self._actions.enter(text, self._images.of(text))
         elif working and text.startswith("/steer "):
             self._say([f"  steers: {one_line(text[7:], 300)}"])
-            self._actions.steer(text[7:].strip())
+            self._actions.steer(text[7:].strip(), ())
         else:
             if working and not text.startswith("/"):
                 self._say([f"  queued: {one_line(text, 300)}"])
             self._draft = ""
-            self._actions.enter(text)
+            self._actions.enter(text, ())
         asyncio.get_running_loop().call_soon(self.refresh)
 
     def _answer(self, asked: AskedInWords, line: str) -> None:

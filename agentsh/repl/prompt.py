@@ -9,18 +9,25 @@ from dataclasses import dataclass
 from prompt_toolkit import PromptSession
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import vi_navigation_mode
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.key_binding.key_processor import KeyPress
+from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import HSplit, Layout, Window
 from prompt_toolkit.output import ColorDepth
 
+from agentsh.base.text import one_line
+from agentsh.events.turn import Attachment
 from agentsh.ports.approver import Answer, Question
 from agentsh.repl.ask_user import asked_of
 from agentsh.repl.asked import Asked
 from agentsh.repl.attention import Attention
+from agentsh.repl.editor import edit
 from agentsh.repl.history import TypedHistory
+from agentsh.repl.images import Along, Images
 from agentsh.repl.keys import bindings
 from agentsh.repl.notice import Notice
 from agentsh.repl.panel import Panel
@@ -34,19 +41,21 @@ TWICE_S = 2.0
 """Within this, a second Ctrl-C means leave."""
 KEY_S = 0.1
 """How long an Esc waits for what might make another key of it: a slow line sends a key in pieces."""
+SEQUENCE_S = 2.0
+"""How long a key that begins a sequence, Ctrl-X for one, waits for the next: people type it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Actions:
-    """What the keys do outside of the input line. The texts are as they are to be sent.
+    """What the keys do outside of the input line. The texts are as they are to be sent, with their images.
 
     enter: a text to send, or to queue while a turn runs; empty where there is none. steer: a text that is to join
     the running turn. interrupt: stop what runs. recall: give the newest queued text back to the input. working:
     whether a turn runs.
     """
 
-    enter: Callable[[str], None]
-    steer: Callable[[str], None]
+    enter: Callable[[str, Along], None]
+    steer: Callable[[str, Along], None]
     interrupt: Callable[[], None]
     recall: Callable[[], bool]
     working: Callable[[], bool]
@@ -68,7 +77,7 @@ class Prompt:
         self.asked: Asked | None = None
         self.picking: Picker | None = None
         self.notice = Notice()
-        self.pastes = Pastes()
+        self.pastes, self.images = Pastes(), Images()
         self.panel = Panel(io.files, self.refresh, io.custom)
         self.left_by_ctrl_c = False
         self.attention = Attention(io.display, rings=io.notify, titles=io.title, now_s=now_s)
@@ -79,7 +88,9 @@ class Prompt:
         self._ctrl_c_s = float("-inf")
         self._menus = asyncio.Lock()
         self._began = asyncio.Event()
-        history = TypedHistory(io.history_file, io.clean) if io.history_file else InMemoryHistory()
+        self._editing: asyncio.Task[None] | None = None
+        kept = io.history_file and TypedHistory(io.history_file, io.clean, lambda: io.private)
+        history = kept or InMemoryHistory()
         self._session: PromptSession[None] = PromptSession(
             message=self._message,
             multiline=True,
@@ -92,7 +103,7 @@ class Prompt:
             include_default_pygments_style=False,
             erase_when_done=True,
             reserve_space_for_menu=0,
-            enable_open_in_editor=True,
+            editing_mode=EditingMode.VI if io.vi else EditingMode.EMACS,
             input=io.keyboard(),
             output=io.display(),
         )
@@ -101,6 +112,7 @@ class Prompt:
         self.buffer.on_cursor_position_changed += self._typed
         app = self._session.app
         app.ttimeoutlen = app.timeoutlen = KEY_S
+        app.key_processor.after_key_press += self._wait_for_more
         self._rows = Rows(self._above, self._room)
         above = Window(self._rows, dont_extend_height=True, wrap_lines=False)
         app.layout = Layout(HSplit([above, app.layout.container]), focused_element=self.buffer)
@@ -166,21 +178,38 @@ class Prompt:
         self.hinting = False
         self.notice.clear()
 
-    def give_back(self, text: str) -> None:
-        """Put a text in front of what is typed."""
+    def give_back(self, text: str, along: Sequence[Attachment] = ()) -> None:
+        """Put a text in front of what is typed. along: attachments that it came back with."""
         typed = self.buffer.text
+        self.images.adopt(text, along)
+        self.buffer.save_to_undo_stack()
         self.buffer.document = Document(text + ("\n" + typed if typed else ""))
 
-    def take(self) -> str:
-        """Return what is typed, as it is sent, and empty the line."""
+    def take(self) -> tuple[str, Along]:
+        """Return what is typed, as it is sent, with its images, and empty the line."""
         text = self.pastes.whole(self.buffer.text)
         self.buffer.text = text
         self.buffer.append_to_history()
         self.buffer.reset()
+        self._session.app.vi_state.input_mode = InputMode.INSERT
         self.panel.follow(self.buffer)  # an input that is emptied does not say so
         self._ctrl_c_s = float("-inf")  # who sends something did not mean to leave
         self.hush()
-        return typed_text(text)
+        return typed_text(text), self.images.of(text)
+
+    def write_elsewhere(self) -> None:
+        """Open what is typed in the user's editor."""
+        if self._editing is None or self._editing.done():
+            self._editing = asyncio.create_task(self._edit())
+
+    async def _edit(self) -> None:
+        edited = await edit(self.buffer.text)
+        while self.asked is not None or self.picking is not None:  # noqa: ASYNC110 - rare: they have the input now
+            await asyncio.sleep(KEY_S)
+        if edited.text is not None:
+            self.buffer.document = Document(edited.text)
+        if edited.wrong:
+            self.say("alarm", [f"✗ {one_line(edited.wrong, 300)}"])
 
     def after_ctrl_c(self) -> None:
         """Count a Ctrl-C: one more soon after it leaves."""
@@ -194,7 +223,7 @@ class Prompt:
     def press_ctrl_c(self) -> None:
         """Do what the key does: a signal means the same."""
         app = self._session.app
-        if app.is_running and not app.is_done:
+        if app.is_running and not app.is_done and not app._running_in_terminal:  # an editor's is its own
             app.key_processor.feed(KeyPress(Keys.ControlC))
             app.key_processor.process_keys()
 
@@ -207,6 +236,7 @@ class Prompt:
         typed, notice = self.buffer.document, self.notice
         self.notice = Notice()
         asked = self.asked = asked_of(question, self._now_s)
+        self._session.app.vi_state.input_mode = InputMode.INSERT  # or keys would be commands of vi
         self.buffer.reset()
         self._session.app.invalidate()
         self.attention.call(f"asks: {question.tool} {question.subject}")
@@ -226,6 +256,7 @@ class Prompt:
             typed = self.buffer.document
             self.buffer.reset()
             picking = self.picking = Picker(menu, self.refresh)
+            self._session.app.vi_state.input_mode = InputMode.INSERT
             self.refresh()
             try:
                 return await picking.chosen
@@ -239,6 +270,11 @@ class Prompt:
         """Close the menu that is open, if one is."""
         if self.picking is not None:
             self.picking.cancel()
+
+    def _wait_for_more(self, _: object) -> None:
+        pending = self._session.app.key_processor.key_buffer
+        escape = not pending or pending[0].key == Keys.Escape
+        self._session.app.timeoutlen = KEY_S if escape else SEQUENCE_S
 
     def _typed(self, buffer: Buffer) -> None:
         self.attention.seen()
@@ -273,5 +309,6 @@ class Prompt:
 
     def _message(self) -> StyleAndTextTuples:
         if self.asked is None:
-            return [("class:mark", "› " if self.picking is None else "/ ")]
+            mark = ": " if vi_navigation_mode() else "› "
+            return [("class:mark", mark if self.picking is None else "/ ")]
         return [("class:ask", self.asked.label)] if self.asked.reasoning else []

@@ -23,7 +23,10 @@ _SGR = re.compile("\x1b\\[[0-9;]*m")
 PAUSE_S = 0.03
 """Between two writings of finished lines: what comes meanwhile goes out together, and no eye sees the difference."""
 LATELY_S = 0.35
-"""tmux tells of a change up to a quarter of a second after it has changed what it shows."""
+"""Rows that have stood for so long are taken for what the terminal shows."""
+REST_S = 0.75
+"""tmux tells of a second change up to a quarter of a second after it has changed what it shows, and somewhat later
+where a machine has much to do. What was drawn in between may stand anywhere."""
 PIECE_ROWS = 8
 """As many lines are slid in at once: few enough for a window that has become smaller without our knowing yet."""
 
@@ -94,7 +97,7 @@ class Stage:
 
     def at_rest(self) -> bool:
         """Whether the window has kept its size for a while. Until then no live rows are drawn: they might stay."""
-        return asyncio.get_running_loop().time() - self._resized_s > LATELY_S
+        return asyncio.get_running_loop().time() - self._resized_s > REST_S
 
     def enter(self, app: Application[Any], above: Rows) -> None:
         """A prompt is about to run. above: its first rows, those of the stage among them."""
@@ -120,7 +123,7 @@ class Stage:
         if erase_at_new_size(app, wraps=self._wraps, at_rest=self.at_rest()):
             loop = asyncio.get_running_loop()
             self._resized_s = loop.time()
-            loop.call_later(LATELY_S + 0.01, app.invalidate)
+            loop.call_later(REST_S + 0.01, app.invalidate)
 
     def _on_stage(self) -> bool:
         return self._app is not None and self._app.is_running and not self._app.is_done

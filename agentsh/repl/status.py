@@ -30,6 +30,17 @@ def status_line(state: SessionState, sandbox: str, columns: int, budget_tokens: 
     return " · ".join([*wanted[1:], wanted[0]])
 
 
+def crowded(state: SessionState, budget_tokens: int) -> list[str]:
+    """Return what is to be said where the conversation is larger than a request may be, as with a smaller model."""
+    size = size_of(state)
+    if size.tokens <= budget_tokens:
+        return []
+    return [
+        f"  the conversation has {size} tokens, and a request to {one_line(state.model, 60)} may have "
+        f"{budget_tokens:,}: it is made shorter before the next one (/compact does it now; the log keeps all)"
+    ]
+
+
 def _thousands(tokens: int) -> str:
     return str(tokens) if tokens < 1_000 else f"{tokens / 1_000:.1f}k" if tokens < 100_000 else f"{tokens // 1_000}k"
 

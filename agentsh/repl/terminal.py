@@ -29,6 +29,7 @@ from agentsh.repl.picker import Menu
 from agentsh.repl.stage import Stage
 
 if TYPE_CHECKING:
+    from agentsh.repl.outputs import Outputs
     from agentsh.repl.plain import PlainStage
 
 MAX_FILES = 200_000
@@ -74,6 +75,8 @@ class ReplIO:
     it runs, where menus can be shown. menus: whether they can. remarks: shown when the prompt comes up, the first of
     all loud where `trouble`. onward: set by the loop: the session to go on with.
     looks: the theme, and the colours that come of it.
+    outputs: what was printed lately. vi: its keys, in place of those of emacs. private: what is typed is not kept in
+    the history.
     clean: replaces secrets in what is kept of the typed. plain: where lines go in the line mode, which has no stage;
     None for a prompt that draws. behind: called once, when the first prompt takes keys: loads what a turn will need.
     """
@@ -104,6 +107,9 @@ class ReplIO:
     remarks: Sequence[str] = ()
     trouble: bool = False
     onward: Onward | None = None
+    outputs: "Outputs | None" = None
+    vi: bool = False
+    private: bool = False
     plain: "PlainStage | None" = None
     behind: Callable[[], object] = lambda: None
 

@@ -34,6 +34,7 @@ from agentsh.render.screen import ScreenRenderer
 from agentsh.repl.ask import TerminalApprover
 from agentsh.repl.looks import ThemeName, looks_of
 from agentsh.repl.loop import run_repl
+from agentsh.repl.outputs import Outputs
 from agentsh.repl.plain import PlainStage
 from agentsh.repl.stage import Stage
 from agentsh.repl.terminal import ReplIO
@@ -47,7 +48,7 @@ THOUGHTS = [f"thought-{n:03}" + ("\n" if n % 6 == 5 else " ") for n in range(420
 
 
 class EchoModel(ScriptedModel):
-    """Answers by the last message: `long`, `sleep`, `touch`, `count`; anything else is echoed."""
+    """Answers by the last message: `long`, `sleep`, `touch`, `chatter`, `count`; anything else is echoed."""
 
     def __init__(self) -> None:
         super().__init__([])
@@ -59,7 +60,7 @@ class EchoModel(ScriptedModel):
     async def stream(self, body: bytes) -> AsyncGenerator[Streamed, None]:
         said = body.decode()
         await asyncio.sleep(0.05)
-        if said in ("sleep", "touch"):
+        if said in ("sleep", "touch", "chatter"):
             from agentsh.ports.model import Call
 
             yield Reply("", None, (Call("call_1", said, '{"path": "x"}'),), "tool_calls", None, "echo")
@@ -108,7 +109,14 @@ def tools() -> dict[str, Tool]:
     def tool(name: str, effects: set[Any], function: Any) -> Tool:
         return FunctionTool(ToolSpec(name, name, {"type": "object"}, frozenset(effects), "path"), function)
 
-    return {"sleep": tool("sleep", {"read"}, sleep), "touch": tool("touch", {"write"}, touch)}
+    async def chatter(context: ToolContext, arguments: Mapping[str, Any]) -> ToolOutcome:
+        return ToolOutcome("chattered", "chatter x\n" + "".join(f"row-{n:03}\n" for n in range(200)))
+
+    return {
+        "chatter": tool("chatter", {"read"}, chatter),
+        "sleep": tool("sleep", {"read"}, sleep),
+        "touch": tool("touch", {"write"}, touch),
+    }
 
 
 async def main() -> int:
@@ -129,7 +137,9 @@ async def main() -> int:
         region=region,
         palette=looks.palette,
     )
+    outputs = Outputs(texts.text)
     bus.subscribe(screen)
+    bus.subscribe(outputs)
     history = os.environ.get("TALK_HISTORY")
     io = ReplIO(
         screen,
@@ -141,6 +151,8 @@ async def main() -> int:
         looks=looks,
         menus=plain is None,
         behind=markdown.preload,
+        outputs=outputs,
+        vi=bool(os.environ.get("TALK_VI")),
     )
     if place := os.environ.get("TALK_WORKSPACE"):
         io.workspace = LocalWorkspace(Path(place), session=ID)

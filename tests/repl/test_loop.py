@@ -181,7 +181,7 @@ QUESTION = Question("shell", "rm -rf build", "command: rm -rf build", ("exec",))
 def asked(now_s: Callable[[], float] = time.monotonic) -> Iterator[tuple[PipeInput, ReplIO, Prompt]]:
     """A prompt alone, whose keys do nothing but answer."""
     with piped() as (keys, io):
-        actions = Actions(lambda text: None, lambda text: None, lambda: None, lambda: False, lambda: True)
+        actions = Actions(lambda *_: None, lambda *_: None, lambda: None, lambda: False, lambda: True)
         prompt = Prompt(io, lambda: "status", list, actions, now_s)
         io.ask = prompt.ask
         yield keys, io, prompt

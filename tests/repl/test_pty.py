@@ -114,40 +114,6 @@ def test_signals_end_it_cleanly(number: signal.Signals, busy: bool) -> None:
         assert t.restored
 
 
-def test_ctrl_d_leaves() -> None:
-    with Terminal() as t:
-        t.type("\x04")
-        assert t.ended() == 0
-        assert t.restored
-
-
-def test_new_lines_by_key() -> None:
-    with Terminal() as t:
-        t.type("one\x1b\rtwo\nthree\r")
-        ready(t, 1)
-        assert "› one\n  two\n  three\n" in t.page
-        assert "You said 3 lines." in t.page
-
-
-def test_a_paste_of_5000_lines_arrives_whole() -> None:
-    with Terminal() as t:
-        t.paste("\n".join(f"pasted line {n}" for n in range(5_000)))
-        t.wait(lambda: "› [Pasted #1 5,000 lines]" in t.page)
-        t.type("\r")
-        ready(t, 1)
-        assert "pasted line 0\n" in t.page
-        assert t.count("… 4,940 more lines") == 1
-
-
-def test_a_lost_end_of_paste_recovers() -> None:
-    with Terminal() as t:
-        t.type("\x1b[200~abc")
-        t.wait(lambda: "› abc" in t.page, 2.5)
-        t.type("def\r")
-        ready(t, 1)
-        assert "You said: abcdef" in t.page
-
-
 def test_typing_into_a_lost_paste_recovers_too() -> None:
     with Terminal() as t:
         t.type("\x1b[200~abc")
@@ -155,30 +121,6 @@ def test_typing_into_a_lost_paste_recovers_too() -> None:
             t.type(key)
             t.look(0.15)
         t.wait(lambda: "› abcdef" in t.page, 1.0)
-
-
-def test_an_approval_is_asked_and_answered_by_key() -> None:
-    with Terminal() as t:
-        t.type("touch\r")
-        question(t)
-        assert "no, and say why" in t.page
-        t.type("e")
-        t.wait(lambda: "no, because:" in t.page)
-        t.type("not today\r")
-        ready(t, 1)
-        assert "✗ refused: not today" in t.page
-        assert "? touch" not in t.page
-        t.type("touch\r")
-        question(t)
-        t.type("y")
-        ready(t, 2)
-        assert "✓ approved" in t.page
-        assert "\x1b]52" not in t.raw
-        t.type("touch\r")
-        question(t)
-        t.type("\x03")
-        ready(t, 3)
-        assert "■ interrupted" in t.page
 
 
 def test_keys_typed_during_a_turn_do_not_answer_a_question() -> None:
@@ -204,36 +146,6 @@ def test_texts_typed_during_a_turn_are_queued_and_become_turns() -> None:
         t.type("ne\r")
         ready(t, 4)
         assert t.count("You said: half a line") == 1
-
-
-def test_escape_interrupts_and_gives_the_queue_back() -> None:
-    with Terminal() as t:
-        t.type("sleep\r")
-        t.wait(lambda: "running" in t.page)
-        t.type("one\rtwo\r")
-        t.wait(lambda: "⏎ queued: two" in t.page)
-        t.type("\x1b")
-        ready(t, 1, "one\n\n  two")
-        assert "■ interrupted" in t.page
-        assert "queued" not in t.page
-        t.type("\r")
-        ready(t, 2)
-        assert "You said 3 lines." in t.page
-
-
-def test_up_takes_the_newest_queued_text_back_and_ctrl_s_steers() -> None:
-    with Terminal() as t:
-        t.type("sleep\r")
-        t.wait(lambda: "running" in t.page)
-        t.type("one\rtwo\r")
-        t.wait(lambda: "⏎ queued: two" in t.page)
-        t.type("\x1b[A")
-        t.wait(lambda: "\n› two" in t.page and "queued: two" not in t.page)
-        assert "⏎ queued: one" in t.page
-        t.type("\x13")
-        t.wait(lambda: "↳ steers: two" in t.page)
-        t.type("\x1b")
-        ready(t, 1, "one\n\n  two")
 
 
 def test_reasoning_is_folded_and_a_key_opens_it() -> None:

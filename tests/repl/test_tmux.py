@@ -1,6 +1,8 @@
 """A real terminal that wraps old lines anew, and tells of a change later than it makes it: tmux."""
 
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -18,6 +20,7 @@ class Tmux:
 
     def __init__(self, directory: Path) -> None:
         self._socket = str(directory / "socket")
+        self._pid = 0
 
     def run(self, *words: str) -> str:
         """Run a tmux command."""
@@ -37,10 +40,25 @@ class Tmux:
         return page
 
 
+    def resize(self, columns: int, rows: int, *then: str) -> None:
+        """Change the window between two writes of the program; then do one thing more.
+
+        What a program has written and the terminal has not read yet is drawn into a window of another size than it
+        was written for; whoever wants to know what is lost then must know what was on its way. So nothing is.
+        """
+        self._pid = self._pid or int(self.run("display-message", "-p", "-t", "a", "#{pane_pid}"))
+        os.kill(self._pid, signal.SIGSTOP)
+        try:
+            self.page()  # all of it is read now
+            self.run("resize-window", "-t", "a", "-x", str(columns), "-y", str(rows), *then)
+        finally:
+            os.kill(self._pid, signal.SIGCONT)
+
+
 @pytest.fixture
 def tmux(tmp_path: Path) -> Iterator[Tmux]:
     tmux = Tmux(tmp_path)
-    program = f"PYTHONPATH=. TALK_TOKENS={WORDS} TALK_RATE=400 {sys.executable} -m tests.repl.talk; sleep 60"
+    program = f"PYTHONPATH=. TALK_TOKENS={WORDS} TALK_RATE=400 exec {sys.executable} -m tests.repl.talk"
     tmux.run("new-session", "-d", "-s", "a", "-x", "80", "-y", "24", "sleep 60")
     tmux.run("set-option", "-g", "history-limit", "50000")
     tmux.run("respawn-window", "-k", "-t", "a", program)
@@ -48,16 +66,19 @@ def tmux(tmp_path: Path) -> Iterator[Tmux]:
     tmux.run("kill-server")
 
 
-def test_twenty_resizes_while_text_streams_lose_and_double_nothing(tmux: Tmux) -> None:
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_k165_k166_twenty_resizes_while_text_streams_lose_and_double_nothing(tmux: Tmux, width: int) -> None:
+    """Each of the numbered words reaches the terminal once; the prompt is there once, with all that was typed."""
+    tmux.run("resize-window", "-t", "a", "-x", str(width), "-y", "24")
     tmux.wait(lambda page: "›" in page)
     tmux.run("send-keys", "-t", "a", "essay", "Enter")
     tmux.wait(lambda page: "w00030" in page)
     for n in range(20):
-        columns, rows = (40, 80, 200, 61, 120)[n % 5], (24, 12, 40)[n % 3]
-        tmux.run("resize-window", "-t", "a", "-x", str(columns), "-y", str(rows))
-        tmux.run("send-keys", "-t", "a", "x")
-        time.sleep(0.12)
-    tmux.run("resize-window", "-t", "a", "-x", "80", "-y", "24")
+        tmux.resize((40, 80, 200, 61, 120)[n % 5], (24, 12, 40)[n % 3], ";", "send-keys", "-t", "a", "x")
+        time.sleep(0.08)
+    assert "— 1 step" not in tmux.page(), "the text had ended before the last change"
+    tmux.resize(width, 24)
     page = tmux.wait(lambda page: "— 1 step" in page and "\n› " + "x" * 20 in page)
     assert [n for n in range(WORDS) if page.count(f"w{n:05}") != 1] == []
     assert page.count("› x") == 1
+    assert page.count("›") == 2

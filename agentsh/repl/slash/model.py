@@ -3,6 +3,7 @@
 from agentsh.base.text import one_line
 from agentsh.repl.commands import SlashContext, SlashOutcome
 from agentsh.repl.picker import Item, Menu
+from agentsh.repl.status import crowded
 
 
 async def run(context: SlashContext, argument: str) -> SlashOutcome:
@@ -12,7 +13,8 @@ async def run(context: SlashContext, argument: str) -> SlashOutcome:
         before = session.state.model
         await session.set_model(argument)
         same = session.state.model == before  # a change is a fact, and shows itself
-        return SlashOutcome([f"  model: {one_line(before, 200)}, as before"] if same else [])
+        rows = [f"  model: {one_line(before, 200)}, as before"] if same else []
+        return SlashOutcome([*rows, *crowded(session.state, session.budget_tokens)])
     if context.io.pick is not None:
         items = [Item(name, name) for name in dict.fromkeys([session.state.model, *known])]
         chosen = await context.io.pick(Menu("Models · any other: /model NAME", items, session.state.model))
