@@ -1,7 +1,7 @@
 """The files of one patch: changed in memory first, then in the workspace, all at once or none.
 
 A section that does not fit ends the patch: what stands before it is done, as the models know it that were taught this
-form (docs/adr/0012-patches-stop-where-they-do-not-fit.md).
+form (docs/adr/0013-patches-stop-where-they-do-not-fit.md).
 """
 
 from collections.abc import Sequence
