@@ -55,6 +55,7 @@ COMMANDS = {
     "replay": Command("agentsh.repl.slash.replay:run", "", "the newest turns again"),
     "copy": Command("agentsh.repl.slash.copy:run", "[code [N]]", "the last answer, or its code, to the clipboard"),
     "reasoning": Command("agentsh.repl.slash.reasoning:run", "", "what the model thought before it answered last"),
+    "output": Command("agentsh.repl.slash.output:run", "", "what the tools of the newest turn printed, whole"),
     "btw": Command("agentsh.repl.slash.btw:run", "QUESTION", "ask aside: it stays out of the context", True),
     "permissions": Command("agentsh.repl.slash.permissions:run", "", "the rules in force, and what you allowed"),
     "config": Command("agentsh.repl.slash.config:run", "[WORDS]", "the settings in force, and where they are from"),

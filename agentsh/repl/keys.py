@@ -20,12 +20,15 @@ HELP = (
     ("!cmd, !!cmd", "run it in the workspace; with !! the model is not told"),
     ("PgUp, PgDn", "the rest of what a command shows; Esc takes it away"),
     ("Ctrl-T", "what the model thought; again, or Esc: away"),
+    ("Ctrl-O", "what tools printed, whole; again, or Esc: away"),
     ("Ctrl-R", "search the history"),
     ("Ctrl-X Ctrl-E", "write in your editor"),
     ("Ctrl-C", "interrupt; clear the line; twice: leave"),
     ("Ctrl-D", "leave"),
 )
 """As /help shows them."""
+FOLDS = (("c-t", "/reasoning"), ("c-o", "/output"))
+"""What shows whole what the scrollback has a part of."""
 
 
 def bindings(prompt: "Prompt") -> KeyBindings:
@@ -176,6 +179,16 @@ def _picking(keys: KeyBindings, prompt: "Prompt", picking: Filter) -> None:
         """What is looked for has one line."""
 
 
+def _unfolding(prompt: "Prompt", command: str) -> Callable[[KeyPressEvent], None]:
+    def handler(event: KeyPressEvent) -> None:
+        if prompt.notice:
+            prompt.hush()
+        else:
+            prompt.actions.enter(command)
+
+    return handler
+
+
 def _paging(keys: KeyBindings, prompt: "Prompt", plain: Filter) -> None:
     long = plain & Condition(lambda: prompt.notice.long)
     shown = plain & Condition(lambda: bool(prompt.notice) and not prompt.panel.candidates)
@@ -188,12 +201,10 @@ def _paging(keys: KeyBindings, prompt: "Prompt", plain: Filter) -> None:
     def _up(event: KeyPressEvent) -> None:
         prompt.notice.turn(-1)
 
-    @keys.add("c-t", filter=plain)
-    def _thoughts(event: KeyPressEvent) -> None:
-        if prompt.notice:
-            prompt.hush()
-        else:
-            prompt.actions.enter("/reasoning")
+    for key, command in FOLDS:
+        keys.add(key, filter=plain)(_unfolding(prompt, command))
+
+    keys.add("c-o", filter=~plain)(lambda event: None)  # readline's key would send, and end the prompt
 
     @keys.add("escape", filter=shown & ~Condition(prompt.actions.working))
     def _away(event: KeyPressEvent) -> None:

@@ -67,6 +67,7 @@ class Repl:
         self._tasks: set[asyncio.Task[object]] = set()
         self._interrupted_s = float("-inf")
         self._stopped_at: int | None = None
+        self._began_s = 0.0
 
     def _made(self, actions: Actions) -> "Prompt | PlainPrompt":
         if self._io.plain is None:
@@ -162,6 +163,8 @@ class Repl:
 
     def _begin(self, said: Said | None, command: Coroutine[Any, Any, bool] | None = None) -> None:
         self._stopped_at = None
+        self._began_s = time.monotonic()
+        self._prompt.attention.watch()
         self._work = asyncio.create_task(self._turns(said, command))
 
     async def _turns(self, said: Said | None, command: Coroutine[Any, Any, bool] | None = None) -> None:
@@ -263,7 +266,8 @@ class Repl:
 
     def _status(self) -> str:
         columns = self._io.display().get_size().columns
-        return status_line(self._session.state, self._io.sandbox, columns, self._session.budget_tokens)
+        elapsed_s = None if self._work is None else time.monotonic() - self._began_s
+        return status_line(self._session.state, self._io.sandbox, columns, self._session.budget_tokens, elapsed_s)
 
     def _waiting(self) -> list[str]:
         texts = [(self._io.text(fact.text), fact.steer) for fact in self._session.state.queue.values()]
@@ -285,7 +289,11 @@ class Repl:
         task.add_done_callback(self._tasks.discard)
 
     async def _tick(self) -> None:
+        second = 0
         while True:
             await asyncio.sleep(TICK_S)
-            if self._work is not None:
-                self._io.screen.tick()
+            if self._work is None:
+                continue
+            self._io.screen.tick()
+            if second != (second := int(time.monotonic() - self._began_s)):
+                self._prompt.refresh()  # the time in the status line

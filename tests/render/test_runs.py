@@ -26,7 +26,8 @@ WORDS = st.sampled_from(
 @settings(max_examples=400, deadline=None)
 def test_lines_break_where_rich_breaks_them(words: list[str], width: int) -> None:
     text = "".join(words)
-    ours = [plain(part).rstrip() for part in wrap([(text[:7], BOLD), (text[7:], PLAIN)], width)]
+    runs = [(word, BOLD if n % 2 else PLAIN) for n, word in enumerate(words)]
+    ours = [plain(part).rstrip() for part in wrap(runs, width)]
     theirs = Text(text).wrap(Console(width=width), width, overflow="fold", tab_size=8)
     assert ours == [line.plain.rstrip() for line in theirs]
 

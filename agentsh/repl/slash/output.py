@@ -1,0 +1,43 @@
+"""/output: what the tools of the newest turn printed, whole. The scrollback has its first and its last lines."""
+
+import asyncio
+
+from agentsh.base.text import clean, middle_cut, one_line
+from agentsh.context.items import ending
+from agentsh.context.state import AgentItem, CommandItem, TalkItem, UserItem
+from agentsh.events.base import Text
+from agentsh.repl.commands import SlashContext, SlashOutcome
+
+MAX_BYTES = 200_000
+"""Of one result: what is more is in the log, and an editor reads it better."""
+
+
+async def run(context: SlashContext, argument: str) -> SlashOutcome:
+    """Show it, the newest call first: that is the one that was asked for."""
+    found: list[tuple[str, Text]] = []
+    for item in reversed(context.session.state.talk):
+        found += _results(item, context)
+        if found and isinstance(item, UserItem) and item.opens_turn:
+            break
+    rows: list[str] = []
+    for head, text in found:
+        whole = await asyncio.to_thread(context.io.text, text)
+        lines = clean(middle_cut(whole, MAX_BYTES, "the whole is in the log")).expandtabs(8).rstrip("\n").split("\n")
+        rows += ["", f"● {head}", *(f"  {line}" for line in lines)]
+    return SlashOutcome(rows[1:] or ["  no tool has run yet"])
+
+
+def _results(item: TalkItem, context: SlashContext) -> list[tuple[str, Text]]:
+    """Return the results of an item, the newest first: in a line what it was, and its text."""
+    if isinstance(item, CommandItem):
+        return [(f"! {ending(item.fact)}", item.fact.text)]
+    if not isinstance(item, AgentItem):
+        return []
+    ended = [(call.name, call.result) for call in reversed(item.calls) if call.result is not None]
+    return [
+        (
+            one_line(f"{name} {context.io.text(result.for_user).partition(chr(10))[0]}", 200),
+            result.for_model if result.output is None else result.output,
+        )
+        for name, result in ended
+    ]
