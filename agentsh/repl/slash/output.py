@@ -19,12 +19,15 @@ async def run(context: SlashContext, argument: str) -> SlashOutcome:
         found += _results(item, context)
         if found and isinstance(item, UserItem) and item.opens_turn:
             break
-    rows: list[str] = []
-    for head, text in found:
-        whole = await asyncio.to_thread(context.io.text, text)
-        lines = clean(middle_cut(whole, MAX_BYTES, "the whole is in the log")).expandtabs(8).rstrip("\n").split("\n")
-        rows += ["", f"● {head}", *(f"  {line}" for line in lines)]
+    whole = [(head, await asyncio.to_thread(_lines, context, text)) for head, text in found]
+    told = [(head, lines) for head, lines in whole if len(lines) > 1] or whole  # one line stands in the scrollback
+    rows = [row for head, lines in told for row in ("", f"● {head}", *(f"  {line}" for line in lines))]
     return SlashOutcome(rows[1:] or ["  no tool has run yet"])
+
+
+def _lines(context: SlashContext, text: Text) -> list[str]:
+    shown = middle_cut(context.io.text(text), MAX_BYTES, "the whole is in the log")
+    return clean(shown).expandtabs(8).rstrip("\n").split("\n")
 
 
 def _results(item: TalkItem, context: SlashContext) -> list[tuple[str, Text]]:
@@ -35,9 +38,10 @@ def _results(item: TalkItem, context: SlashContext) -> list[tuple[str, Text]]:
         return []
     ended = [(call.name, call.result) for call in reversed(item.calls) if call.result is not None]
     return [
-        (
-            one_line(f"{name} {context.io.text(result.for_user).partition(chr(10))[0]}", 200),
-            result.for_model if result.output is None else result.output,
-        )
-        for name, result in ended
+        (_head(name, context.io.text(r.for_user)), r.for_model if r.output is None else r.output) for name, r in ended
     ]
+
+
+def _head(name: str, said: str) -> str:
+    first = said.partition("\n")[0]
+    return one_line(first if first.startswith(name) else f"{name} {first}", 200)
