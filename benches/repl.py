@@ -4,24 +4,19 @@ agentsh runs on a pseudo terminal against a scripted server, which is a process 
 measured in the same run, in turns. Milliseconds belong to one machine and one moment; the ratios travel.
 """
 
-import json
-import os
 import random
-import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+from interrupting import interrupts
+from sitting import Bench, served, words
 from table import Row, markdown
 from terminal import Pty
 
-BIN = Path(sys.executable).parent
-READY = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
 BARE = """
 import os
 from prompt_toolkit import PromptSession
@@ -31,53 +26,10 @@ IMPORTS = "import prompt_toolkit, rich.console"
 FIRST_KEY = "\N{CYRILLIC SMALL LETTER ZHE}"
 TOKENS = 10_000
 """Of one answer."""
+TURNS = 10
 KEYS = 300
 INTERRUPTS = 100
 SEED = 20261130
-ESCAPES = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]|[\r\x07]")
-
-
-@contextmanager
-def served(place: Path, replies: list[object]) -> Iterator[str]:
-    """Run a scripted server; give its URL."""
-    script = place / f"script-{len(os.listdir(place))}.json"
-    script.write_text(json.dumps(replies))
-    argv = [sys.executable, "-m", "agentsh.testing.server", str(script)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.kill()
-
-
-def words(n: int, first: int = 0) -> str:
-    """Return a text of `n` tokens, most of them prose, some of it a list and some code."""
-    found = []
-    for k in range(first, first + n):
-        end = "\n\n" if k % 120 == 119 else "\n" if k % 40 == 39 else " "
-        found.append(f"w{k:06}{end}")
-    return "".join(found)
-
-
-class Bench:
-    """A directory to be in, and the sessions that run there."""
-
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        (place / "cwd").mkdir()
-
-    def agentsh(self, url: str) -> Pty:
-        env = {**os.environ, "AGENTSH_HOME": str(self.place / "home"), "OPENAI_BASE_URL": url, "OPENAI_API_KEY": "k"}
-        argv = [str(BIN / "agentsh"), "new", "--model", "m", "--mode", "yolo", "--empty"]
-        return Pty(argv, env, str(self.place / "cwd"))
-
-    def python(self, code: str) -> Pty:
-        return Pty([sys.executable, "-c", code], os.environ, str(self.place / "cwd"))
-
-    def ready(self, terminal: Pty) -> Pty:
-        terminal.until(lambda: terminal.sees(READY))
-        return terminal
 
 
 def start(bench: Bench, rounds: int) -> Row:
@@ -104,19 +56,19 @@ def long_session(bench: Bench, turns: int) -> list[Row]:
     replies = [{"text": words(TOKENS, n * TOKENS), "chunk": 8} for n in range(turns)]
     costs, written = [], []
     with served(bench.place, replies) as url:
-        terminal = bench.ready(bench.agentsh(url))
+        terminal = bench.ready(bench.agentsh(url, "--budget", "5000000"))
         for n in range(turns):
             cpu_s, size = terminal.cpu_s(), len(terminal.output)
             terminal.type(f"go {n}\r")
             last = f"w{(n + 1) * TOKENS - 1:06}"
-            terminal.until(lambda last=last: terminal.sees(last), 600)
+            terminal.until(lambda last=last, size=size: terminal.sees(last, size), 600)
+            terminal.until(lambda size=size: terminal.sees(" step", size))
             terminal.until(lambda: not terminal.read(1.0))
             costs.append(terminal.cpu_s() - cpu_s)
-            visible = len(ESCAPES.sub(b"", words(TOKENS).encode()))
-            written.append((len(terminal.output) - size) / visible)
+            written.append((len(terminal.output) - size) / len(words(TOKENS, n * TOKENS).encode()))
         terminal.close()
     head, tail = statistics.median(costs[:2] if turns > 3 else costs[:1]), statistics.median(costs[-2:])
-    per_thousand = f"{tail / TOKENS * 1e6:.0f} ms CPU per 1,000 tokens at the end, {head / TOKENS * 1e6:.0f} at first"
+    each = " ".join(f"{cost / TOKENS * 1e6:.0f}" for cost in costs)
     return [
         Row(
             f"CPU of a token after {turns * TOKENS:,}",
@@ -124,9 +76,9 @@ def long_session(bench: Bench, turns: int) -> list[Row]:
             tail / head,
             1.25,
             True,
-            note=per_thousand,
+            note=f"ms of CPU per 1,000 tokens, by 10,000: {each}",
         ),
-        Row("bytes written for an answer", "its visible bytes", max(written), 3.0, at_most=True),
+        Row("bytes written for an answer", "its bytes", max(written), 3.0, at_most=True),
     ]
 
 
@@ -168,31 +120,6 @@ def keystrokes(bench: Bench, keys: int) -> Row:
     return Row("key to echo at 200 tokens/s, 95th percentile", "a bare prompt", mine / theirs, 3.0, True, note=note)
 
 
-def interrupts(bench: Bench, times: int) -> Row:
-    """The longest time from Ctrl-C to a prompt at rest, at random moments of answers and of commands."""
-    rng = random.Random(SEED)
-    answer = {"text": words(2_000), "chunk": 8, "gap_s": 0.005}
-    command = {"text": "I run it.", "calls": [{"name": "shell", "arguments": {"command": "seq 50; sleep 60"}}]}
-    took = []
-    with served(bench.place, [answer if n % 2 else command for n in range(times)]) as url:
-        terminal = bench.ready(bench.agentsh(url))
-        for n in range(times):
-            size = len(terminal.output)
-            terminal.type(f"go {n}\r")
-            terminal.until(lambda size=size, n=n: terminal.sees(f"go {n}", size))
-            end = time.perf_counter() + rng.uniform(0.05, 1.0)
-            while time.perf_counter() < end:
-                terminal.read(0.01)
-            size, began = len(terminal.output), time.perf_counter()
-            terminal.type("\x03")
-            terminal.until(lambda size=size: terminal.sees("nterrupted", size))
-            terminal.until(lambda size=size: terminal.sees(" step", size))  # the turn is over: what is typed is sent
-            took.append(time.perf_counter() - began)
-        terminal.close()
-    note = f"median {statistics.median(took) * 1000:.0f} ms, {times} times"
-    return Row("interrupt to prompt, the longest", "absolute", max(took) * 1000, 500, True, unit=" ms", note=note)
-
-
 def main(quick: bool) -> None:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as text:
@@ -202,9 +129,9 @@ def main(quick: bool) -> None:
         bench = Bench(Path(text))
         rows = [
             start(bench, 5 if quick else 11),
-            *long_session(bench, 3 if quick else 10),
+            *long_session(bench, 3 if quick else TURNS),
             keystrokes(bench, KEYS // (5 if quick else 1)),
-            interrupts(bench, 10 if quick else INTERRUPTS),
+            *interrupts(bench, 14 if quick else INTERRUPTS),
         ]
     print(markdown(rows))
 

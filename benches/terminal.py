@@ -48,6 +48,12 @@ class Pty:
             self.read(0.05)
         return time.perf_counter()
 
+    def wait(self, seconds: float) -> None:
+        """Read for a while."""
+        end = time.perf_counter() + seconds
+        while (left := end - time.perf_counter()) > 0:
+            self.read(min(left, 0.01))
+
     def sees(self, text: str, start: int = 0) -> bool:
         return self.output.find(text.encode(), start) >= 0
 

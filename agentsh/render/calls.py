@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
@@ -22,6 +23,8 @@ DETAIL_ROWS = 8
 DIFF_ROWS = 40
 OWN_ROWS = 60
 """Of what a command of the user's own printed: they asked to see it."""
+NARROW = 60
+WHOLE = " · Ctrl-O"
 PROGRESS_CHARS = 4_000
 
 SUBJECTS = ("command", "pattern", "query", "question", "url", "path", "name", "id", "patch")
@@ -107,7 +110,7 @@ class Calls:
         )
         lines = [row.rstrip() for row in shown(self._texts.text(fact.text)).rstrip("\n").split("\n")]
         rows = [self._painter.row(line, width)]
-        for row in fold(lines, OWN_ROWS, OWN_ROWS // 2) if any(lines) else []:
+        for row in fold(lines, OWN_ROWS, OWN_ROWS // 2, WHOLE) if any(lines) else []:
             rows += [
                 f"  {part}" for part in self._painter.rows(Text(row, overflow="fold"), max(width - 2, 8)) or [""]
             ]
@@ -143,7 +146,13 @@ class Calls:
             parts = [note] if fact.status == "denied" else [*parts, note]
         if fact.duration_ms:
             parts.append(theme.duration(fact.duration_ms))
-        end = fit(" · ".join(parts), max(width - len(call.name) - 6, 8))
+            needed = cell_len(f"{call.name} {call.subject} {' · '.join(parts)}") + 6
+            if width < NARROW and needed > width:
+                parts.pop()  # there, what it was about says more than how long it took
+        room = width - len(call.name) - 6
+        if style is theme.GOOD:
+            room -= min(cell_len(call.subject), width // 2)
+        end = fit(" · ".join(parts), max(room, 8))
         subject = fit(call.subject, max(width - len(call.name) - len(end) - 7, 0))
         line = Text.assemble(("● ", style), (call.name, theme.BOLD))
         if subject:
@@ -155,7 +164,8 @@ class Calls:
     def _detail(self, detail: str, width: int) -> list[str]:
         lines = [line.rstrip() for line in detail.split("\n")] if detail.strip() else []
         return [
-            self._painter.row(Text("  " + line, theme.DIM), width) for line in fold(lines, DETAIL_ROWS, DETAIL_HEAD)
+            self._painter.row(Text("  " + line, theme.DIM), width)
+            for line in fold(lines, DETAIL_ROWS, DETAIL_HEAD, WHOLE)
         ]
 
     def _diff(self, edit: CodeEdit, width: int, *, named: bool = True) -> list[str]:
@@ -184,12 +194,15 @@ def subject_of(arguments: str) -> str:
     return one_line(next(short, ""), 200)
 
 
-def fold(lines: list[str], most: int, head: int) -> list[str]:
-    """Return at most `most` + 1 lines: the first `head`, how many are left out, and the last ones."""
+def fold(lines: list[str], most: int, head: int, hint: str = "") -> list[str]:
+    """Return at most `most` + 1 lines: the first `head`, how many are left out, and the last ones.
+
+    hint: what shows them, where something does.
+    """
     if len(lines) <= most + 1:
         return lines
     tail = most - head
-    left_out = f"… {plural(len(lines) - most, 'more line')}"
+    left_out = f"… {plural(len(lines) - most, 'more line')}{hint}"
     return [*lines[:head], left_out, *(lines[-tail:] if tail else [])]
 
 

@@ -3,13 +3,14 @@
 import asyncio
 import textwrap
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Literal
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.utils import get_cwidth
 
 from agentsh.base.text import clean, one_line, plural
 from agentsh.ports.approver import Answer, Question
+from agentsh.repl.rows import cut, edged
 
 PREVIEW_ROWS = 15
 REASON_CHARS = 1_000
@@ -37,7 +38,7 @@ class Asked:
         self.typed: list[str] = []
         self.reasoning = False
         self._question = question
-        self._first = 0
+        self._first = self._next = 0
         self._now_s = now_s
         self._quiet_from_s: float | None = None
 
@@ -56,9 +57,7 @@ class Asked:
         if data == "e":
             self.reasoning = True
         elif data == " ":
-            self._first += PREVIEW_ROWS
-            if self._first >= len(_lines(self._question)):
-                self._first = 0
+            self._first = self._next
         elif (verdict := _VERDICTS.get(data)) and (verdict != "project" or self._question.rules):
             self._done(Answer(verdict))
 
@@ -74,44 +73,55 @@ class Asked:
 
     def shown(self, columns: int, room: int) -> list[StyleAndTextTuples]:
         """Return the rows of the question."""
-        return question_rows(self._question, columns, room, self._first)
+        rows, self._next = question_rows(self._question, columns, room, self._first)
+        return rows
 
     def _done(self, answer: Answer) -> None:
         if not self.answer.done():
             self.answer.set_result(answer)
 
 
-def _lines(question: Question) -> list[str]:
-    return clean(question.preview).expandtabs(4).rstrip("\n").split("\n")
+@lru_cache(maxsize=4)
+def _laid_out(preview: str, columns: int) -> list[tuple[str, str]]:
+    """Return the rows of a preview, each with its style. Nothing is cut: a yes is to all of it."""
+    rows: list[tuple[str, str]] = []
+    for line in clean(preview).expandtabs(4).rstrip("\n").split("\n"):
+        style = {"+": "class:add", "-": "class:del"}.get(line[:1], "class:dim")
+        rows += [(style, row) for row in edged(line, max(columns - 3, 8))]
+    return rows
 
 
-def question_rows(question: Question, columns: int, rows: int, first: int = 0) -> list[StyleAndTextTuples]:
+def question_rows(
+    question: Question, columns: int, rows: int, first: int = 0
+) -> tuple[list[StyleAndTextTuples], int]:
     """Return what is to be done, why it is asked, and the keys: nothing in it can steer the terminal, each row fits.
 
-    first: the line of the preview to begin with; the space bar shows the next ones.
+    first: the row of the preview to begin with. Also returned is the one that the space bar goes on with, or 0.
     """
-    lines = _lines(question)[first:]
+    all_rows = _laid_out(question.preview, columns)
+    first = min(first, len(all_rows) - 1)
+    lines = all_rows[first:]
     keys = key_rows(columns, [*KEYS[:2], FOR_PROJECT, *KEYS[2:]] if question.rules else KEYS)
     why = textwrap.wrap(one_line(question.why, 400), max(columns - 4, 10))[:WHY_ROWS]
     room = max(min(PREVIEW_ROWS, rows - len(keys) - 1 - len(why) - bool(question.rules)), 1)
+    if first or len(lines) > room:  # what is above and below is told in a row each
+        room = max(room - bool(first) - 1, 1)
     left_out = len(lines) - room
     head: StyleAndTextTuples = [
         ("class:ask", "? "),
         ("class:name", one_line(question.tool, 40)),
-        ("", _cut(f" {one_line(question.subject, 400)}", columns - len(question.tool) - 3)),
+        ("", cut(f" {one_line(question.subject, 400)}", columns - len(question.tool) - 3)),
     ]
     found = [head]
-    found += [[("class:ask", _cut(f"  {row}", columns - 1))] for row in why]
+    found += [[("class:ask", cut(f"  {row}", columns - 1))] for row in why]
     if first:
-        found.append([("class:dim", _cut(f"  … {plural(first, 'line')} above", columns - 1))])
-    for line in lines[:room]:
-        style = {"+": "class:add", "-": "class:del"}.get(line[:1], "class:dim")
-        found.append([(style, _cut("  " + line, columns - 1))])
+        found.append([("class:dim", cut(f"  … {plural(first, 'line')} above", columns - 1))])
+    found += [[(style, f"  {row}")] for style, row in lines[:room]]
     if left_out > 0:
-        found.append([("class:dim", _cut(f"  … {plural(left_out, 'more line')} (space)", columns - 1))])
+        found.append([("class:dim", cut(f"  … {plural(left_out, 'more line')} (space)", columns - 1))])
     if question.rules:
-        found.append([("class:dim", _cut("  always: " + ", ".join(question.rules), columns - 1))])
-    return found + keys
+        found.append([("class:dim", cut("  always: " + ", ".join(question.rules), columns - 1))])
+    return found + keys, first + room if left_out > 0 else 0
 
 
 def key_rows(columns: int, keys: Sequence[tuple[str, str]]) -> list[StyleAndTextTuples]:
@@ -126,15 +136,3 @@ def key_rows(columns: int, keys: Sequence[tuple[str, str]]) -> list[StyleAndText
         rows[-1] += [("class:ask", f" {key} "), ("", f"{meaning} ")]
         used += width
     return rows
-
-
-def _cut(line: str, columns: int) -> str:
-    if get_cwidth(line) <= columns:
-        return line
-    kept, used = [], 1
-    for char in line:
-        used += get_cwidth(char)
-        if used > columns:
-            break
-        kept.append(char)
-    return "".join(kept) + "…"

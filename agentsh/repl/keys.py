@@ -28,8 +28,8 @@ HELP = (
     ("@", "a file: it is sent along"),
     ("!cmd, !!cmd", "run it in the workspace; with !! the model is not told"),
     ("PgUp, PgDn", "the rest of what a command shows; Esc takes it away"),
-    ("Ctrl-O", "all that the newest call printed; again: away"),
-    ("Ctrl-T", "what the model thought; again: away"),
+    ("Ctrl-O", "all that the newest call printed; again, or Esc: away"),
+    ("Ctrl-T", "what the model thought; again, or Esc: away"),
     ("Ctrl-R", "search the history"),
     ("Ctrl-X Ctrl-E", "write in your editor"),
     ("Ctrl-Z, Ctrl-_", "undo what was typed"),
@@ -38,6 +38,8 @@ HELP = (
     ("y, s, p, n, e", "to an approval: yes, for the session, the project, no, why"),
 )
 """As /help shows them."""
+FOLDS = (("c-t", "/reasoning"), ("c-o", "/output"))
+"""What shows whole what the scrollback has a part of."""
 
 
 def bindings(prompt: "Prompt") -> KeyBindings:
@@ -208,6 +210,16 @@ def _picking(keys: KeyBindings, prompt: "Prompt", picking: Filter) -> None:
         """What is looked for has one line."""
 
 
+def _unfolding(prompt: "Prompt", command: str) -> Callable[[KeyPressEvent], None]:
+    def handler(event: KeyPressEvent) -> None:
+        if prompt.notice:
+            prompt.hush()
+        else:
+            prompt.actions.enter(command)
+
+    return handler
+
+
 def _paging(keys: KeyBindings, prompt: "Prompt", plain: Filter) -> None:
     long = plain & Condition(lambda: prompt.notice.long)
     shown = plain & Condition(lambda: bool(prompt.notice) and not prompt.panel.candidates)
@@ -220,17 +232,10 @@ def _paging(keys: KeyBindings, prompt: "Prompt", plain: Filter) -> None:
     def _up(event: KeyPressEvent) -> None:
         prompt.notice.turn(-1)
 
-    def toggle(command: str) -> Callable[[KeyPressEvent], None]:
-        def handler(event: KeyPressEvent) -> None:
-            if prompt.notice:
-                prompt.hush()
-            else:
-                prompt.actions.enter(command, ())
+    for key, command in FOLDS:
+        keys.add(key, filter=plain)(_unfolding(prompt, command))
 
-        return handler
-
-    keys.add("c-t", filter=plain)(toggle("/reasoning"))
-    keys.add("c-o", filter=plain)(toggle("/output"))
+    keys.add("c-o", filter=~plain)(lambda event: None)  # readline's key would send, and end the prompt
 
     @keys.add("escape", filter=shown & ~vi_insert_mode & ~Condition(prompt.actions.working))
     def _away(event: KeyPressEvent) -> None:

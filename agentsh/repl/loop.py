@@ -81,6 +81,7 @@ class Repl:
         self._in_order = asyncio.Lock()
         self._unqueued = 0
         self._unsent: list[str] = []
+        self._began_s = 0.0
 
     def _made(self, actions: Actions) -> "Prompt | PlainPrompt":
         if self._io.plain is None:
@@ -181,6 +182,8 @@ class Repl:
 
     def _begin(self, said: Said | None, command: Coroutine[Any, Any, bool] | None = None) -> None:
         self._stopped_at = None
+        self._began_s = time.monotonic()
+        self._prompt.attention.watch()
         self._work = asyncio.create_task(self._turns(said, command))
 
     async def _turns(self, said: Said | None, command: Coroutine[Any, Any, bool] | None = None) -> None:
@@ -320,8 +323,9 @@ class Repl:
 
     def _status(self) -> str:
         columns, private = self._io.display().get_size().columns, "private · " if self._io.private else ""
+        elapsed_s = None if self._work is None else time.monotonic() - self._began_s
         budget = self._session.budget_tokens
-        return private + status_line(self._session.state, self._io.sandbox, columns - len(private), budget)
+        return private + status_line(self._session.state, self._io.sandbox, columns - len(private), budget, elapsed_s)
 
     def _waiting(self) -> list[str]:
         texts = [(self._io.text(fact.text), fact.steer) for fact in self._session.state.queue.values()]
@@ -343,7 +347,11 @@ class Repl:
         task.add_done_callback(self._tasks.discard)
 
     async def _tick(self) -> None:
+        second = 0
         while True:
             await asyncio.sleep(TICK_S)
-            if self._work is not None:
-                self._io.screen.tick()
+            if self._work is None:
+                continue
+            self._io.screen.tick()
+            if second != (second := int(time.monotonic() - self._began_s)):
+                self._prompt.refresh()  # the time in the status line

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from agentsh.events.turn import Attachment
 from agentsh.ports.approver import Answer, Question
 from agentsh.repl.ask_user import asked_of
 from agentsh.repl.asked import Asked
-from agentsh.repl.attention import Attention
+from agentsh.repl.attention import Attention, shows_777
 from agentsh.repl.editor import edit
 from agentsh.repl.history import TypedHistory
 from agentsh.repl.images import Along, Images
@@ -80,7 +81,9 @@ class Prompt:
         self.pastes, self.images = Pastes(), Images()
         self.panel = Panel(io.files, self.refresh, io.custom)
         self.left_by_ctrl_c = False
-        self.attention = Attention(io.display, rings=io.notify, titles=io.title, now_s=now_s)
+        self.attention = Attention(
+            io.display, rings=io.notify, titles=io.title, with_777=shows_777(os.environ), now_s=now_s
+        )
         self._io = io
         self._status = status
         self._queue = queue
@@ -108,6 +111,8 @@ class Prompt:
             output=io.display(),
         )
         io.looks.listen(io.keyboard())
+        self.attention.listen(io.keyboard())
+        self.buffer.accept_handler = self._accepted
         self.buffer.on_text_changed += self._typed
         self.buffer.on_cursor_position_changed += self._typed
         app = self._session.app
@@ -275,6 +280,11 @@ class Prompt:
         pending = self._session.app.key_processor.key_buffer
         escape = not pending or pending[0].key == Keys.Escape
         self._session.app.timeoutlen = KEY_S if escape else SEQUENCE_S
+    def _accepted(self, buffer: Buffer) -> bool:
+        """Send what is typed: some keys of prompt-toolkit's own do (Alt-#), and must not end the prompt."""
+        if self.asked is None and self.picking is None and buffer.text.strip():
+            self.actions.enter(self.take())
+        return True
 
     def _typed(self, buffer: Buffer) -> None:
         self.attention.seen()

@@ -74,6 +74,19 @@ def wrapped(text: str, columns: int) -> list[str]:
     return [*rows, row] if row or not rows else rows
 
 
+def edged(text: str, columns: int) -> list[str]:
+    """Return a line of text in rows, broken at the edge: spaces of code and of commands mean something."""
+    rows, row, used = [], "", 0
+    for char in text:
+        size = get_cwidth(char)
+        if used + size > columns:
+            rows.append(row)
+            row, used = "", 0
+        row += char
+        used += size
+    return [*rows, row]
+
+
 def cut(row: str, columns: int) -> str:
     """Return a row that fits, with `…` at its end where it was longer."""
     if get_cwidth(row) <= columns:

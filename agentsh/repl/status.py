@@ -1,4 +1,4 @@
-"""The status line below the prompt. The first thing that does not fit is left out; the id stays whole."""
+"""The status line below the prompt. What matters least is left out where it does not fit; the id stays whole."""
 
 from collections.abc import Sequence
 
@@ -8,26 +8,50 @@ from agentsh.base.text import one_line
 from agentsh.context.size import size_of
 from agentsh.context.state import SessionState
 
+BAR_CELLS = 8
 
-def status_line(state: SessionState, sandbox: str, columns: int, budget_tokens: int) -> str:
-    """Return sandbox, mode, model, context, cached share, cost and session id, as much as fits.
+
+def status_line(
+    state: SessionState, sandbox: str, columns: int, budget_tokens: int, elapsed_s: float | None = None
+) -> str:
+    """Return sandbox, mode, model, context, cached share, cost, time, queue and session id, as much as fits.
 
     `unsandboxed` is the last to go. The context is what the next request would hold so far, of what it may: `~` where
-    it is estimated. Cached is the share of the newest prompt that the provider took from its cache.
+    it is estimated. Cached is the share of the newest prompt that the provider took from its cache. elapsed_s: of the
+    turn that runs.
     """
     size = size_of(state)
-    held = "unsandboxed" if sandbox == "none" else sandbox
-    # In the order in which they are left out where it gets narrow: the last first.
-    wanted = [state.id, held, state.mode, one_line(state.model, 40)]
-    if size.tokens:
-        wanted.append(f"{'' if size.exact else '~'}{_thousands(size.tokens)} of {_thousands(budget_tokens)} tokens")
-    if size.cached is not None:
-        wanted.append(f"{size.cached * 100:.0f} % cached")
-    if state.totals.cost_usd is not None:
-        wanted.append(f"${state.totals.cost_usd:.4f}")
-    while len(wanted) > 1 and get_cwidth(" · ".join(wanted)) >= columns:
-        wanted.pop()
-    return " · ".join([*wanted[1:], wanted[0]])
+    share = f"{'' if size.exact else '~'}{size.tokens * 100 // max(budget_tokens, 1)} %"
+    filled = min(-(-size.tokens * BAR_CELLS // max(budget_tokens, 1)), BAR_CELLS)
+    bar = "▰" * filled + "▱" * (BAR_CELLS - filled)
+    used = f"{_thousands(size.tokens)} of {_thousands(budget_tokens)} tokens"
+    sandboxed = sandbox != "none"
+    # In the order in which they are shown, each with its rank: the last goes first. Of a name the best is shown.
+    parts = [
+        (1 if not sandboxed else 5, "sandbox", sandbox if sandboxed else "unsandboxed"),
+        (2, "mode", state.mode),
+        (4, "model", one_line(state.model, 40)),
+        (3, "context", share if size.tokens else ""),
+        (7, "context", f"{share} · {used}" if size.tokens else ""),
+        (10, "context", f"{bar} {share} · {used}" if size.tokens else ""),
+        (8, "cached", "" if size.cached is None else f"{size.cached * 100:.0f} % cached"),
+        (9, "cost", "" if state.totals.cost_usd is None else f"${state.totals.cost_usd:.4f}"),
+        (6, "elapsed", "" if elapsed_s is None else _clock(elapsed_s)),
+        (6, "queue", f"{len(state.queue)} queued" if state.queue else ""),
+        (0, "id", state.id),
+    ]
+    kept = sorted(part for part in parts if part[2])
+    while True:
+        best = {name: text for _, name, text in kept}  # a later one is the longer form
+        line = " · ".join(best[name] for name in dict.fromkeys(name for _, name, _ in parts) if name in best)
+        if len(kept) <= 1 or get_cwidth(line) < columns:
+            return line
+        kept.pop()
+
+
+def _clock(seconds: float) -> str:
+    whole = int(seconds)
+    return f"{whole} s" if whole < 60 else f"{whole // 60} m {whole % 60:02} s"
 
 
 def crowded(state: SessionState, budget_tokens: int) -> list[str]:

@@ -232,19 +232,36 @@ async def test_a_question_whose_turn_is_interrupted_is_withdrawn() -> None:
 
 def test_a_question_is_cut_and_clean() -> None:
     preview = "\n".join(f"line {n} \x1b[2J" + "修" * 100 for n in range(40))
-    rows = question_rows(Question("shell\x1b]0;x\x07", "s" * 300, preview, ()), 40, 30)
+    question = Question("shell\x1b]0;x\x07", "s" * 300, preview, ())
+    rows, following = question_rows(question, 40, 30)
     lines = ["".join(part[1] for part in row) for row in rows]
     assert "\x1b" not in "".join(lines)
-    assert "  … 25 more lines (space)" in lines
+    assert f"  … {40 * 6 - following} more lines (space)" in lines
+    assert following > 10
+    assert len(rows) <= 30
     assert all(get_cwidth(line) <= 40 for line in lines)
     assert " ".join("".join(lines[-2:]).split()) == "y yes s yes, for this session n no e no, and say why"
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(40, 30), (80, 10), (20, 9)])
+def test_all_that_a_yes_is_to_can_be_seen_before(columns: int, rows: int) -> None:
+    words = [f"word{n:03}" for n in range(120)]
+    question = Question("shell", "x", " && ".join(words[:60]) + "\n" + " ".join(words[60:]), ("exec",), "why")
+    pages, at = [], 0
+    while True:
+        page, at = question_rows(question, columns, rows, at)
+        pages += [text[2:] for ((style, text), *_) in page if style == "class:dim" and "…" not in text]
+        if not at:
+            break
+    seen = "".join(pages)
+    assert [word for word in words if word not in seen] == []
 
 
 def test_a_lasting_yes_says_what_it_allows() -> None:
     preview = "\n".join(f"line {n}" for n in range(60))
     why, rules = "npm test: it may change something", ("shell(npm test *)",)
     question = Question("shell", "npm test", preview, ("exec",), why, rules)
-    text = "\n".join("".join(part[1] for part in row) for row in question_rows(question, 60, 30, 29))
+    text = "\n".join("".join(part[1] for part in row) for row in question_rows(question, 60, 30, 29)[0])
     assert "line 29" in text
     assert "line 28" not in text
     assert "29 lines above" in text
@@ -297,6 +314,7 @@ def test_status_line_keeps_the_id() -> None:
     assert status_line(state, "none", 40, 100_000) == f"unsandboxed · auto · {rig.ID}"
     assert status_line(state, "none", 32, 100_000) == f"unsandboxed · {rig.ID}"
     assert status_line(state, "none", 20, 100_000) == rig.ID
+    assert status_line(state, "bwrap", 80, 100_000, 75.0) == f"bwrap · auto · gpt-5 · 1 m 15 s · {rig.ID}"
 
 
 @pytest.mark.parametrize(
