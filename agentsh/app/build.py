@@ -63,6 +63,7 @@ from agentsh.ports.workspace import Workspace
 
 if TYPE_CHECKING:
     from agentsh.workspace.provision import Provisioned
+    from agentsh.workspace.snapshot_place import Progress
 
 BY = f"agentsh {__version__}"
 
@@ -205,11 +206,13 @@ async def resume_session(
     plan_for: Callable[[SessionState], Awaitable[Plan]],
     show: Callable[[Past], None],
     directory: Path | None = None,
+    progress: "Progress | None" = None,
 ) -> Running:
     """Open a session again.
 
     plan_for: chooses model and screens once the state is known. show: is given the past before anything new is
-    recorded. directory: the workspace from here on, where the old one was moved.
+    recorded. directory: the workspace from here on, where the old one was moved. progress: is told how far the making
+    of a workspace is that is gone.
 
     Raises:
         SessionHeld, SessionReadOnly, SessionMissing: as the store says.
@@ -231,7 +234,8 @@ async def resume_session(
         if state.behind:
             settle(state, await asyncio.to_thread(LoggedSession(store, session).state))
         blobs = blob_store(home)
-        root, notes = (directory, []) if directory else await asyncio.to_thread(present, home, session, state, blobs)
+        made = None if directory else await asyncio.to_thread(present, home, session, state, blobs, progress)
+        root, notes = (directory or Path(), []) if made is None else made
         plan = await plan_for(state)
         log = with_uploads(opened.log, home, settings.checkpoint.upload, at_once=True)
         assembled = _Assembly(plan, log, state, blobs, root, state.workspace, cwd=state.cwd)

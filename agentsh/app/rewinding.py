@@ -25,6 +25,7 @@ from agentsh.log.store import BlobStore
 from agentsh.ports.snapshots import Snapshots
 
 if TYPE_CHECKING:
+    from agentsh.workspace.snapshot_place import Progress
     from agentsh.workspace.snapshot_walk import Git
 
 STAT_CACHE = "workspace.stat"
@@ -59,7 +60,9 @@ def workspace_of(home: Home, session: str, state: SessionState) -> Path:
     return Path(state.workspace_path or home.workspaces / session)
 
 
-def present(home: Home, session: str, state: SessionState, blobs: BlobStore) -> tuple[Path, list[str]]:
+def present(
+    home: Home, session: str, state: SessionState, blobs: BlobStore, progress: "Progress | None" = None
+) -> tuple[Path, list[str]]:
     """Return the workspace of a session, made again from its last snapshot where it is gone, and what to tell of it.
 
     Blocks. It is never replaced by another directory.
@@ -84,7 +87,7 @@ def present(home: Home, session: str, state: SessionState, blobs: BlobStore) -> 
     step = state.snapshot
     notes = [f"the workspace was gone; it is made again from its snapshot of event {step.seq}"]
     left = place(
-        root, blobs, step.ref, git=git_rule(kind), cache=home.sessions / session / STAT_CACHE,
+        root, blobs, step.ref, git=git_rule(kind), cache=home.sessions / session / STAT_CACHE, progress=progress,
         finish=(lambda partial: _history(partial, origin, notes)) if kind == "git" else None,
     )  # fmt: skip
     if left:

@@ -23,13 +23,20 @@ class CopyProgress:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
+        self._wipe()
+
+    def _wipe(self) -> None:
         if self._drawn:
+            self._drawn = False
             self._err.write("\r\x1b[2K")
             self._err.flush()
 
     def show(self, done: int, total: int, size: int) -> None:
-        """Draw the state; called for each file."""
+        """Draw the state; called for each file. With the last one the line goes."""
         now = time.monotonic()
+        if done == total:
+            self._wipe()
+            return
         if now < self._next_s:
             return
         self._next_s, self._drawn = now + self.EVERY_S, True

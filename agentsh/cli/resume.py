@@ -108,6 +108,7 @@ def opening_of(
     from agentsh.app.build import Plan, resume_session
     from agentsh.app.choosing import for_resume
     from agentsh.app.sandboxes import choice, unsandboxed
+    from agentsh.cli.copying import CopyProgress
 
     async def opening(stage: "Stage") -> "Running":
         async def plan_for(state: "SessionState") -> "Plan":
@@ -121,9 +122,11 @@ def opening_of(
             return Plan(place.home, settings, pick.choice, stage.screens, stage.limits, run_options.budget_tokens)
 
         try:
-            return await resume_session(
-                place.home, place.id, settings, plan_for=plan_for, show=stage.show_past, directory=directory
-            )
+            with CopyProgress(sys.stderr, "restoring the workspace") as progress:
+                return await resume_session(
+                    place.home, place.id, settings, plan_for=plan_for, show=stage.show_past, directory=directory,
+                    progress=progress.show,
+                )  # fmt: skip
         finally:
             gc.freeze()
             gc.enable()

@@ -128,7 +128,7 @@ def _git_directory(repository: Repository, target: Path, branch: str | None, mad
     git(target, "init", "--quiet", "--template=", f"--object-format={form}")
     info = inner / "objects" / "info"
     info.mkdir(parents=True, exist_ok=True)
-    (info / "alternates").write_bytes(os.fsencode(_alternate(repository.common / "objects")))
+    (info / "alternates").write_bytes(os.fsencode(alternate(str(repository.common / "objects"))))
     (inner / "info").mkdir(exist_ok=True)
     for name in _INFO:
         for place in (repository.git_dir, repository.common):
@@ -143,8 +143,8 @@ def _git_directory(repository: Repository, target: Path, branch: str | None, mad
     _index(repository, inner)
 
 
-def _alternate(objects: Path) -> str:
-    path = str(objects)
+def alternate(path: str) -> str:
+    """Return the line that names a directory of objects, as git reads it."""
     if path.startswith(('"', "#")) or "\n" in path:
         escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
         return f'"{escaped}"\n'

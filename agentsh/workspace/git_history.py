@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from agentsh.workspace.git import GitFailed, environment, git
-from agentsh.workspace.git_clone import repositories
+from agentsh.workspace.git_clone import alternate, repositories
 from agentsh.workspace.git_names import KEEP_MARK, SCRATCH
 
 SUFFIXES = (".pack", ".idx", ".rev", ".mtimes", ".keep")
@@ -159,5 +159,10 @@ def give_history(root: Path, origin: Path | None, sibling: Path | None) -> str |
     if source is None or not os.path.isdir(source):
         return "its git history is gone with the repository that it came from; the files are all there"
     (objects / "info").mkdir(parents=True, exist_ok=True)
-    (objects / "info" / "alternates").write_bytes(os.fsencode(source) + b"\n")
-    return None
+    (objects / "info" / "alternates").write_bytes(os.fsencode(alternate(source)))
+    with suppress(GitFailed):
+        refs = git(root, "for-each-ref", "--format=%(objectname)")
+        if b" missing\n" not in git(root, "cat-file", "--batch-check=%(objectname)", stdin=refs):
+            return None
+    (objects / "info" / "alternates").unlink()
+    return "its git history is gone: there is another repository by now where it came from; the files are all there"

@@ -32,7 +32,7 @@ def place(
         tree = Manifests(blobs).tree(ref)
     except BlobMissing as error:
         raise WorkspaceError(error.message) from None
-    lost = [path for path, node in tree.nodes.items() if node.kind == "f" and not node.at]
+    lost = {path: None for path, node in tree.nodes.items() if node.kind == "f" and not node.at}
     if os.path.lexists(target):
         raise WorkspaceError(f"the workspace {target} is there already")
     try:
@@ -41,7 +41,7 @@ def place(
         partial = target.with_name(f".{target.name}{PARTIAL}{secrets.token_hex(4)}")
         partial.mkdir(mode=0o700)
         try:
-            wanted = [path for path in tree.nodes if path not in set(lost)]
+            wanted = [path for path in tree.nodes if path not in lost]
             Restorer(str(partial), blobs, {}, tree.nodes, durable=False).run(wanted, progress)
             if finish is not None:
                 finish(partial)
