@@ -4,6 +4,7 @@ agentsh runs on a pseudo terminal against a scripted server, which is a process 
 measured in the same run, in turns. Milliseconds belong to one machine and one moment; the ratios travel.
 """
 
+import os
 import random
 import statistics
 import subprocess

@@ -208,4 +208,4 @@ def test_no_colour() -> None:
     with Terminal(NO_COLOR="1") as t:
         t.type("long\r")
         ready(t, 1)
-        assert not re.search(r"\x1b\[(3[0-7]|9[0-7]|38|48)", t.raw)
+        assert not re.search(r"\x1b\[(?:\d+;)*(?:[34][0-8]|9[0-7]|10[0-7])(?:;\d+)*m", t.raw)
