@@ -280,6 +280,7 @@ class Prompt:
         pending = self._session.app.key_processor.key_buffer
         escape = not pending or pending[0].key == Keys.Escape
         self._session.app.timeoutlen = KEY_S if escape else SEQUENCE_S
+
     def _accepted(self, buffer: Buffer) -> bool:
         """Send what is typed: some keys of prompt-toolkit's own do (Alt-#), and must not end the prompt."""
         if self.asked is None and self.picking is None and buffer.text.strip():

@@ -39,7 +39,6 @@ class Tmux:
             time.sleep(0.1)
         return page
 
-
     def resize(self, columns: int, rows: int, *then: str) -> None:
         """Change the window between two writes of the program; then do one thing more.
 
