@@ -215,7 +215,7 @@ def _unfolding(prompt: "Prompt", command: str) -> Callable[[KeyPressEvent], None
         if prompt.notice:
             prompt.hush()
         else:
-            prompt.actions.enter(command)
+            prompt.actions.enter(command, ())
 
     return handler
 

@@ -284,7 +284,7 @@ class Prompt:
     def _accepted(self, buffer: Buffer) -> bool:
         """Send what is typed: some keys of prompt-toolkit's own do (Alt-#), and must not end the prompt."""
         if self.asked is None and self.picking is None and buffer.text.strip():
-            self.actions.enter(self.take())
+            self.actions.enter(*self.take())
         return True
 
     def _typed(self, buffer: Buffer) -> None:
