@@ -1,8 +1,7 @@
 """The files of one patch: changed in memory until all is known to fit, then in the workspace, all or none."""
 
-from dataclasses import dataclass
-
 from agentsh.base.errors import PathRefused, ToolFailed
+from agentsh.base.light import dataclass
 from agentsh.base.text import one_line, plural
 from agentsh.ports.tool import Edit, ToolOutcome
 from agentsh.ports.workspace import Change, Workspace

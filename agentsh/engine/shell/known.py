@@ -4,8 +4,7 @@ Sources: the manual pages of GNU coreutils 9, findutils 4.9, grep 3.8, sed 4.8, 
 An option that writes, runs a program, reads a list of names or follows links out is listed under its command.
 """
 
-from dataclasses import dataclass
-
+from agentsh.base.light import dataclass
 from agentsh.engine.shell.words import names
 
 

@@ -1,7 +1,8 @@
 """What a shell line is made of, once it was read: words, redirections, simple commands."""
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from agentsh.base.light import dataclass, field
 
 NUMBERS = frozenset({"$?", "$#", "$$", "$!"})
 """Variables that are some number, whatever happened."""
