@@ -22,7 +22,6 @@ from agentsh.models.openai_errors import (
     shown_url,
     translate,
 )
-from agentsh.models.openai_loading import load_openai
 from agentsh.ports.model import Endpoint, Prompt, Streamed
 from agentsh.ports.window import Window
 
@@ -41,6 +40,8 @@ ANY_KEY = "none"
 
 def preload() -> threading.Thread:
     """Begin to import openai (0.2 s) in a daemon thread, while the user reads or types; return it."""
+    from agentsh.models.openai_loading import load_openai
+
     thread = threading.Thread(target=load_openai, name="preload-openai", daemon=True)
     thread.start()
     return thread
@@ -128,6 +129,8 @@ class OpenAIChat:
 
 
 def _client(endpoint: Endpoint, url: str, key: str) -> "openai.AsyncOpenAI":
+    from agentsh.models.openai_loading import load_openai
+
     load_openai()
     import openai
 
