@@ -24,6 +24,14 @@ def clean(text: str) -> str:
     return _CONTROLS.sub("", _ESCAPES.sub("", text))
 
 
+_UNSEEN = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+
+
+def escaped(json_text: str) -> str:
+    """Return JSON with all that steers a terminal, breaks a line for some readers, or is no text, as `\\uXXXX`."""
+    return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", json_text)
+
+
 def one_line(text: str, max_chars: int) -> str:
     """Return the first words of `text` on one line, clean, at most `max_chars` characters, `…` where cut."""
     flat = " ".join(clean(text[: max_chars * 8]).split())

@@ -1,6 +1,5 @@
 """`agentsh doctor`: look at everything around the sessions, and say what to do about what is wrong."""
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from agentsh.app.checkup import checkup
 from agentsh.app.paths import find_homes
 from agentsh.base.text import clean
+from agentsh.cli.guard import json_line
 
 COLOURS = {"ok": "32", "warn": "33", "fail": "31"}
 
@@ -19,7 +19,7 @@ def run(*, as_json: bool) -> int:
     for line in checkup(find_homes(Path.cwd(), os.environ), os.environ):
         failed = failed or line.state == "fail"
         if as_json:
-            print(json.dumps(line._asdict(), ensure_ascii=False), flush=True)
+            print(json_line(line._asdict()), flush=True)
             continue
         state = f"{line.state:<5}"
         if colour:

@@ -79,8 +79,14 @@ def complain(error: AgentshError) -> None:
 
 
 def print_json(value: object) -> None:
-    """Print a value as one line of JSON in UTF-8, whatever the locale; half characters stay escaped."""
+    """Print a value as one line of JSON in UTF-8, whatever the locale."""
+    sys.stdout.buffer.write(json_line(value).encode() + b"\n")
+
+
+def json_line(value: object) -> str:
+    """Return a value as one line of JSON that is harmless to look at: escaped is what the log escapes too."""
     import json
 
-    text = json.dumps(value, ensure_ascii=False)
-    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
+    from agentsh.base.text import escaped
+
+    return escaped(json.dumps(value, ensure_ascii=False))

@@ -115,7 +115,7 @@ def _cells(row: Row, now_ns: int, wide: bool) -> list[str]:
     cost = s.get("cost_usd")
     title = one_line(s.get("title") or "(no prompt yet)", 200)
     if s.get("tags"):
-        title = f"[{' '.join(s['tags'])}] {title}"
+        title = f"[{one_line(' '.join(s['tags']), 200)}] {title}"
     cells = [
         row.place.id,
         age((now_ns - row.place.updated_ns) / 1e9) if row.place.updated_ns else "?",

@@ -24,7 +24,7 @@ def run(session: str, words: list[str]) -> int:
         if word[:1] not in ("+", "-") or not name or len(name) > MAX_CHARS or clean(name) != name or " " in name:
             raise UsageProblem(f"{clean(word)[:80]!r} is neither +TAG nor -TAG", hint="`agentsh tag ID +done -wip`")
     if not words:
-        print(" ".join(row_of(find(find_homes(here(), os.environ), session)).summary.get("tags") or ()))
+        print(clean(" ".join(row_of(find(find_homes(here(), os.environ), session)).summary.get("tags") or ())))
         return 0
     now: tuple[str, ...] = ()
 

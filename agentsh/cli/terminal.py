@@ -128,15 +128,10 @@ class Terminal:
         self._io.fork = partial(_forked, running)
         self._io.backend = AppBackend(running, self.settings)
         self._io.first_typed = prompt is None
-        self._io.first_text = prompt if prompt is not None else self._typed_before()
         self._io.behind = partial(load_behind, model=running.session.state.model != "demo")
-        return await run_repl(running.session, self._io)
-
-
-async def _context_rows(running: Running, columns: int) -> list[str]:
-    from agentsh.cli.context import newest_rows
-
-    return await asyncio.to_thread(newest_rows, running.home, running.id, columns)
+        with quiet(self._io):  # an Enter that is typed before the prompt reads is one for it too
+            self._io.first_text = prompt if prompt is not None else self._typed_before()
+            return await run_repl(running.session, self._io)
 
 
 async def _forked(running: Running, at: int | None) -> list[str]:

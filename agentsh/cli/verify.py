@@ -1,6 +1,5 @@
 """`agentsh verify`: re-read sessions and say of each whether it is whole. No pydantic on this path."""
 
-import json
 import os
 import sys
 import time
@@ -13,6 +12,7 @@ from agentsh.app.verifying import headline, place_line, remedy, verify
 from agentsh.app.width import draws
 from agentsh.base.errors import AgentshError, UsageProblem
 from agentsh.base.text import clean, plural
+from agentsh.cli.guard import json_line
 from agentsh.stores.verify import Finding
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def run(
         if checks is not None:
             requests, different = requests + checks.requests, different + len(checks.problems)
         if as_json:
-            print(json.dumps(_as_json(place, found) | _contexts_json(checks), ensure_ascii=False))
+            print(json_line(_as_json(place, found) | _contexts_json(checks)))
         else:
             _tell(place, found)
             _tell_contexts(checks)

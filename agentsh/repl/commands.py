@@ -29,7 +29,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "help": Command("agentsh.repl.slash.help:run", "", "what can be typed here"),
+    "help": Command("agentsh.repl.slash.help:run", "[keys]", "what can be typed here"),
     "status": Command("agentsh.repl.slash.status:run", "", "session, model, mode, workspace, tokens and cost"),
     "context": Command("agentsh.repl.slash.context:run", "", "what the model was sent: how full, and what of it"),
     "model": Command("agentsh.repl.slash.model:run", "[NAME]", "show or change the model"),
@@ -187,7 +187,11 @@ def works(name: str) -> bool:
 
 
 async def run(name: str, argument: str, context: SlashContext) -> SlashOutcome:
-    """Run a command; an unknown name gives the nearest one."""
+    """Run a command; an unknown name gives the nearest one.
+
+    Raises:
+        UsageProblem: its argument is none that it takes, or it cannot be done now.
+    """
     command = COMMANDS.get(name)
     if command is None:
         own = (await asyncio.to_thread(context.io.custom)).get(name)
@@ -195,6 +199,8 @@ async def run(name: str, argument: str, context: SlashContext) -> SlashOutcome:
             return SlashOutcome(send=filled_in(own.text, argument))
         near = difflib.get_close_matches(name, COMMANDS, 1, 0.5)
         return SlashOutcome([f"there is no /{name}; " + (f"did you mean /{near[0]}?" if near else "see /help")])
+    if argument and not command.usage:
+        raise UsageProblem(f"/{name} takes no argument", hint=f"/{name} alone")
     module, _, function = command.target.partition(":")
     slash = cast("Slash", getattr(import_module(module), function))
     return await slash(context, argument)

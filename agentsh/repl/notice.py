@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agentsh.base.text import plural
+from agentsh.base.text import clean, plural
 from agentsh.repl.rows import Row, cut, wrapped
 
 
@@ -19,8 +19,8 @@ class Notice:
         return bool(self._rows)
 
     def say(self, style: str, rows: Sequence[str]) -> None:
-        """Add lines of text; they are wrapped."""
-        self._add([(style, row) for row in rows])
+        """Add lines of text; they are wrapped, and nothing in them steers the terminal."""
+        self._add([(style, clean(row).replace("\n", " ").replace("\t", "    ")) for row in rows])
 
     def show(self, rows: Sequence[Row]) -> None:
         """Add rows that are laid out already."""

@@ -251,3 +251,36 @@ def test_d93_a_command_of_the_users_joins_the_next_request_and_the_replay(shell:
         assert again.page.splitlines() == lines, "P4"
     finally:
         again.__exit__()
+
+
+def test_a_model_or_a_budget_without_room_is_refused_and_a_smaller_one_says_what_follows(
+    shell: Shell, serve: Serve
+) -> None:
+    server = serve(reply("word " * 9_000), reply("short"))
+    (shell.home.parent / ".agentsh").mkdir(parents=True)
+    config = shell.home.parent / ".agentsh" / "agentsh.toml"
+    profile = '[models.{}]\ncontext_window = {}\nbase_url = "{}"\napi_key_env = "OPENAI_API_KEY"\n'
+    profiles = "".join(profile.format(n, w, server.base_url) for n, w in (("tiny", 2_000), ("small", 8_000)))
+    config.write_text(profiles)
+    with terminal(shell, "new", "--empty", rows=40) as t:
+        t.wait(lambda: len(shell.ids) == 1)
+        (session,) = shell.ids
+        at(t, session)
+        t.type("talk\r")
+        t.wait(lambda: turns(shell, session) == 1)
+        t.type("/model tiny\r")
+        t.wait(lambda: "is too small for this session" in t.page.replace("\n", " "))
+        assert "take one with a larger one" in t.page.replace("\n", " ")
+        assert of_type(shell.events(session), "model_changed") == []
+        t.type("/model small\r")
+        t.wait(lambda: "it is made shorter before the next one" in t.page.replace("\n  ", " "))
+        (changed,) = of_type(shell.events(session), "model_changed")
+        assert changed["model"] == "small"
+        t.type("/exit\r")
+        assert t.ended() == 0
+    config.write_text("[context]\nbudget_tokens = 1500\n" + profiles)
+    done = shell.inside("resume", session, "more", "-p")
+    assert done.code == 2
+    assert "a budget of 1,500 tokens is too small for this session" in done.err
+    assert "budget_tokens below [context]" in done.err
+    assert turns(shell, session) == 1

@@ -1,4 +1,4 @@
-"""Field reports A, D, E, F, G, H, L, M, N and O, row by row, and the tests that hold what each asks for.
+"""Field reports A and D to P, row by row, and the tests that hold what each asks for.
 
 A test names its row in its name or in its docstring; this table is held against the files.
 """
@@ -15,6 +15,8 @@ COMPACTOR, STOPS = "tests/engine/test_compactor.py", "tests/engine/test_compacto
 EFFECTS, COMMANDS = "tests/field/test_effects.py", "tests/field/test_commands.py"
 PATHS, PRIVACY = "tests/field/test_paths.py", "tests/field/test_privacy.py"
 JUDGED, RETURNS = f"{COMMANDS}::test_every_part_of_a_line_is_judged", f"{COMMANDS}::test_a_command_returns_although"
+TALKING, TERMINALS = "tests/field/test_talking.py", "tests/field/test_terminals.py"
+KEYS, TMUX = "tests/repl/test_keys.py", "tests/repl/test_tmux.py"
 PLANS, DECISIONS = "tests/context/test_compaction.py", "tests/context/test_decision.py"
 
 LOGS, ORDER, SIZE = "tests/field/test_unreadable_logs.py", "tests/field/test_order.py", "tests/field/test_size.py"
@@ -63,6 +65,7 @@ ROWS = {
     "D88": f"{REQUESTS}::test_d87_d88_reasoning_is_kept_in_the_log_and_never_sent_back_changed",
     "D91": f"{REQUESTS}::test_d80_d91_interrupted_between_parallel_calls",
     "D92": f"{CONTEXTS}::test_d92_no_damage_makes_a_request_that_is_refused",
+    "D93": "tests/e2e/test_commands.py::test_d93_a_command_of_the_users_joins_the_next_request_and_the_replay",
     "D94": "tests/e2e/test_replay.py::test_approvals_interruptions_and_a_resumed_session_replay_as_they_were_seen",
     "D95": f"{REQUESTS}::test_d95_a_result_without_a_call_is_never_sent_as_one",
     "D96": "tests/engine/test_turn.py::test_a_session_cut_after_any_event_reopens_with_one_result_for_each_call",
@@ -104,6 +107,32 @@ ROWS = {
     "H143": "tests/tokens/test_ranks.py::test_it_is_built_without_network_and_without_tiktokens_loader",
     "H144": "tests/tokens/test_counter.py::test_a_run_without_breaks_takes_no_more_than_its_length",
     "H145": "tests/tokens/test_counter.py::test_a_run_without_breaks_takes_no_more_than_its_length",
+    "I146": "tests/context/test_images.py::test_field_i146_twenty_screenshots_stay_within_the_limits_of_one_request",
+    "I148": "tests/field/test_pictures.py::test_i148_a_page_named_png_bricks_no_session",
+    "I149": "tests/e2e/test_images.py::test_field_i149_i151_an_image_that_a_provider_refuses_is_dropped_and_told",
+    "I150": "tests/field/test_pictures.py::test_i150_the_bytes_of_a_picture_on_stdout_stay_out_of_the_context",
+    "I151": "tests/workspace/test_images.py::"
+    "test_field_i149_i151_a_damaged_image_is_refused_here_and_not_by_a_provider",
+    "J152": f"{TALKING}::test_j152_what_waits_is_still_there_after_an_interruption",
+    "J153": f"{TALKING}::test_j153_a_message_during_any_phase_is_there_once_and_stops_nothing",
+    "J154": f"{TALKING}::test_j154_nothing_falls_out_of_a_long_queue",
+    "J155": "tests/e2e/test_commands.py::"
+    "test_j155_a_queued_text_waits_while_another_session_is_open_and_clear_keeps_the_old",
+    "J157": f"{TALKING}::test_j157_an_interrupted_call_is_told_as_one",
+    "J159": f"{TALKING}::test_j159_after_an_interruption_nothing_goes_on_by_itself",
+    "J160": f"{TALKING}::test_j160_twenty_interruptions_at_random_moments",
+    "K161": f"{KEYS}::test_large_pastes_and_one_without_an_end",
+    "K164": f"{KEYS}::test_large_pastes_and_one_without_an_end",
+    "K165": f"{TMUX}::test_k165_k166_twenty_resizes_while_text_streams_lose_and_double_nothing",
+    "K166": f"{TMUX}::test_k165_k166_twenty_resizes_while_text_streams_lose_and_double_nothing",
+    "K167": "tests/repl/test_pty.py::test_a_long_answer_costs_less_than_three_times_its_bytes",
+    "K168": f"{TERMINALS}::test_k168_a_replay_wraps_at_the_width_of_today",
+    "K170": f"{TERMINALS}::test_k170_into_a_file_or_a_pipe_goes_plain_text",
+    "K171": f"{KEYS}::test_ways_out",
+    "K172": f"{TERMINALS}::test_k172_a_paste_of_5000_lines_is_stored_whole",
+    "K173": f"{TERMINALS}::test_k173_controls_of_tools_models_and_titles_stay_out_of_the_live_view",
+    "K174": f"{TERMINALS}::test_k174_k175_half_characters_stop_nothing",
+    "K175": f"{TERMINALS}::test_k174_k175_half_characters_stop_nothing",
     "L176": f"{RETURNS}_something_goes_on",
     "L177": f"{RETURNS}_something_goes_on",
     "L179": f"{COMMANDS}::test_l179_l181_what_waits_for_input_gets_none",
@@ -136,8 +165,10 @@ ROWS = {
     "O215": JUDGED,
     "O216": JUDGED,
     "O217": f"{PRIVACY}::test_o208_o209_o217_nobody_else_can_read_a_session",
+    "P218": "tests/field/test_headless.py::test_p218_p219_four_ways_to_fail_have_four_codes",
+    "P219": "tests/field/test_headless.py::test_p218_p219_four_ways_to_fail_have_four_codes",
 }
-"""The rows of the reports by number. D93, `!` commands in the context, is a matter of the REPL."""
+"""The rows of the reports by number."""
 
 
 def named(place: str) -> str:

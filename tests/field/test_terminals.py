@@ -1,8 +1,6 @@
 """Field reports K: what reaches the terminal, and how it is left. Each row is named by its number.
 
-Elsewhere: K161 and K164 (a lost end of paste), K171 (left as a shell wants it) and K172 (a paste of 5,000 lines) in
-tests/repl/test_pty.py, K165 and K166 (resizes) in tests/repl/test_tmux.py, K167 (bytes) in tests/repl/test_pty.py and
-tests/render/test_screen.py.
+Others are elsewhere: the table in test_every_row.py names them.
 """
 
 import json
@@ -11,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from agentsh.testing.server import ScriptedServer, call, forever, reply
 from tests.e2e.conftest import serve, shell
@@ -58,6 +57,23 @@ def test_k170_into_a_file_or_a_pipe_goes_plain_text(
     )
     assert b"\x1b" not in piped.stdout
     assert piped.stdout
+
+
+def test_k172_a_paste_of_5000_lines_is_stored_whole(shell: Shell, serve: Serve) -> None:
+    """K172; that it is shown as one word stands in tests/repl/test_keys.py."""
+    serve(reply("Much."))
+    text = "\n".join(f"pasted line {n} 修 \U0001f9d1\u200d\U0001f4bb" for n in range(5_000))
+    with terminal(shell, 80, "new", "--empty") as t:
+        t.paste(text)
+        t.wait(lambda: "› [Pasted #1 5,000 lines]" in t.page)
+        t.type("\r")
+        t.wait(lambda: ended_turns(shell) == 1)
+        t.type("/exit\r")
+        assert t.ended() == 0
+    (said,) = of_type(shell.events(), "user_message")
+    digest = said["text"]["blob"].removeprefix("sha256:")
+    packed = (shell.home / "blobs" / digest[:2] / f"{digest}.zst").read_bytes()
+    assert zstandard.ZstdDecompressor().decompressobj().decompress(packed).decode() == text
 
 
 def test_k173_controls_of_tools_models_and_titles_stay_out_of_the_live_view(shell: Shell, serve: Serve) -> None:

@@ -260,6 +260,7 @@ def test_images_are_put_in_by_their_path(columns: int, place: Path) -> None:
 
 
 def test_large_pastes_and_one_without_an_end(columns: int, place: Path) -> None:
+    """Field reports K161, K164 (an end that is lost), K172."""
     with terminal(columns, place) as t:
         t.paste("\n".join(f"pasted line {n}" for n in range(5_000)))
         typed(t, "[Pasted #1 5,000 lines]")
@@ -340,7 +341,7 @@ def test_commands_of_the_users(columns: int, place: Path) -> None:
 
 @pytest.mark.parametrize(("keys", "code"), [("\x04", 0), ("\x03\x03", 130), ("/exit\r", 0)])
 def test_ways_out(columns: int, place: Path, keys: str, code: int) -> None:
-    """Ctrl-D, Ctrl-C twice, /exit: idle, and while a turn runs."""
+    """Ctrl-D, Ctrl-C twice, /exit: idle, and while a turn runs; field report K171. Signals: test_pty.py."""
     with terminal(columns, place) as t:
         if columns == 80:
             t.type("sleep\r")

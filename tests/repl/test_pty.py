@@ -194,6 +194,7 @@ def test_the_window_changes_while_text_streams() -> None:
 
 @pytest.mark.parametrize(("tokens", "rate"), [(2_000, 500), (300, 60)])
 def test_a_long_answer_costs_less_than_three_times_its_bytes(tokens: int, rate: int) -> None:
+    """Field report K167."""
     with Terminal(TALK_TOKENS=str(tokens), TALK_RATE=str(rate)) as t:
         before = len(t.raw.encode())
         t.type("essay\r")

@@ -1,6 +1,8 @@
 """A real terminal that wraps old lines anew, and tells of a change later than it makes it: tmux."""
 
 import os
+import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -10,6 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from agentsh.testing.server import ScriptedServer, reply
+from tests.e2e.conftest import serve, shell
+from tests.e2e.harness import Shell
+
+__all__ = ["serve", "shell"]
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
 WORDS = 1_500
@@ -31,13 +39,17 @@ class Tmux:
         """All lines, those that were wrapped joined."""
         return self.run("capture-pane", "-p", "-J", "-S", "-", "-t", "a")
 
+    def seen(self) -> str:
+        """The lines in the window."""
+        return self.run("capture-pane", "-p", "-J", "-t", "a")
+
     def wait(self, condition: Callable[[str], bool], seconds: float = 30.0) -> str:
-        """Wait for something to be seen; return all lines."""
+        """Wait for something to be seen in the window; return all lines."""
         end = time.monotonic() + seconds
-        while not condition(page := self.page()):
-            assert time.monotonic() < end, page
+        while not condition(seen := self.seen()):
+            assert time.monotonic() < end, seen
             time.sleep(0.1)
-        return page
+        return self.page()
 
     def resize(self, columns: int, rows: int, *then: str) -> None:
         """Change the window between two writes of the program; then do one thing more.
@@ -53,14 +65,17 @@ class Tmux:
         finally:
             os.kill(self._pid, signal.SIGCONT)
 
+    def start(self, program: str, cwd: Path | None = None) -> None:
+        """Run a program in the window."""
+        self.run("new-session", "-d", "-s", "first", "sleep 600")
+        self.run("set-option", "-g", "history-limit", "200000")  # of windows that are made from now on
+        where = ["-c", str(cwd)] if cwd else []
+        self.run("new-session", "-d", "-s", "a", "-x", "80", "-y", "24", *where, program)
+
 
 @pytest.fixture
 def tmux(tmp_path: Path) -> Iterator[Tmux]:
     tmux = Tmux(tmp_path)
-    program = f"PYTHONPATH=. TALK_TOKENS={WORDS} TALK_RATE=400 exec {sys.executable} -m tests.repl.talk"
-    tmux.run("new-session", "-d", "-s", "a", "-x", "80", "-y", "24", "sleep 60")
-    tmux.run("set-option", "-g", "history-limit", "50000")
-    tmux.run("respawn-window", "-k", "-t", "a", program)
     yield tmux
     tmux.run("kill-server")
 
@@ -68,10 +83,11 @@ def tmux(tmp_path: Path) -> Iterator[Tmux]:
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_k165_k166_twenty_resizes_while_text_streams_lose_and_double_nothing(tmux: Tmux, width: int) -> None:
     """Each of the numbered words reaches the terminal once; the prompt is there once, with all that was typed."""
+    tmux.start(f"PYTHONPATH=. TALK_TOKENS={WORDS} TALK_RATE=400 exec {sys.executable} -m tests.repl.talk")
     tmux.run("resize-window", "-t", "a", "-x", str(width), "-y", "24")
     tmux.wait(lambda page: "›" in page)
     tmux.run("send-keys", "-t", "a", "essay", "Enter")
-    tmux.wait(lambda page: "w00030" in page)
+    tmux.wait(lambda seen: "w00030" in seen)
     for n in range(20):
         tmux.resize((40, 80, 200, 61, 120)[n % 5], (24, 12, 40)[n % 3], ";", "send-keys", "-t", "a", "x")
         time.sleep(0.08)
@@ -81,3 +97,27 @@ def test_k165_k166_twenty_resizes_while_text_streams_lose_and_double_nothing(tmu
     assert [n for n in range(WORDS) if page.count(f"w{n:05}") != 1] == []
     assert page.count("› x") == 1
     assert page.count("›") == 2
+
+
+def test_five_megabytes_stream_in_order_below_a_prompt_that_takes_keys(
+    tmux: Tmux, shell: Shell, serve: Callable[..., ScriptedServer]
+) -> None:
+    lines = [f"L{n:05} " + "word " * 13 for n in range(5_000_000 // 73 + 1)]
+    blocks = ["\n".join(lines[at : at + 200]) for at in range(0, len(lines), 200)]
+    text = "\n\n".join(f"```\n{block}\n```" if n % 2 else block for n, block in enumerate(blocks))
+    assert len(text) >= 5_000_000
+    serve(reply(text, chunk=4_000), reply("The next answer."))
+    shell.introduced()
+    env = " ".join(
+        f"{k}={shlex.quote(v)}" for k, v in shell.env().items() if k.startswith(("OPENAI", "AGENTSH", "HOME"))
+    )
+    tmux.start(f"{env} PYTHONPATH={os.getcwd()} exec {sys.executable} -m agentsh new --empty go", shell.cwd)
+    tmux.wait(lambda seen: "word word" in seen)
+    for typed in ("typed while", "typed while it streams"):
+        tmux.run("send-keys", "-t", "a", typed.removeprefix("typed while") or typed)
+        tmux.wait(lambda seen, typed=typed: f"\n› {typed}\n" in seen and "— 1 step" not in seen)  # type: ignore[misc]
+    tmux.run("send-keys", "-t", "a", "Enter")
+    page = tmux.wait(lambda seen: "The next answer." in seen and "— 1 step" in seen, 120)
+    assert re.findall(r"L\d{5}", page) == [line[:6] for line in lines]
+    assert page.count("word ") + page.count("word\n") == 13 * len(lines)
+    assert page.count("› typed while it streams") == page.count("The next answer.") == 1

@@ -8,4 +8,4 @@ async def run(context: SlashContext, argument: str) -> SlashOutcome:
     if context.io.context is None:
         return SlashOutcome(["  this is not known here"])
     columns = context.io.display().get_size().columns
-    return SlashOutcome([f"  {row}" for row in await context.io.context(columns - 2)])
+    return SlashOutcome([f"  {row}" for row in await context.io.context(columns - 3)])  # the last one stays free

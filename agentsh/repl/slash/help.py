@@ -2,6 +2,7 @@
 
 import asyncio
 
+from agentsh.base.errors import UsageProblem
 from agentsh.base.text import one_line
 from agentsh.repl import plain
 from agentsh.repl.commands import COMMANDS, SlashContext, SlashOutcome
@@ -13,6 +14,8 @@ async def run(context: SlashContext, argument: str) -> SlashOutcome:
     if argument == "keys":
         keys = HELP if context.io.plain is None else plain.HELP
         return SlashOutcome([f"  {left:<18} {right}" for left, right in keys])
+    if argument:
+        raise UsageProblem(f"/help {one_line(argument, 40)}: only `keys` can be said", hint="/help, or /help keys")
     custom = await asyncio.to_thread(context.io.custom)
     commands = [(f"/{name} {command.usage}".rstrip(), command.summary) for name, command in COMMANDS.items()]
     own = [(f"/{name} {c.usage}".rstrip(), c.summary or c.file) for name, c in custom.items() if name not in COMMANDS]

@@ -15,4 +15,4 @@ async def run(context: SlashContext, argument: str) -> SlashOutcome:
         elif name:
             tags[name] = None
     await session.tag(tuple(tags))
-    return SlashOutcome(["  tags: " + (", ".join(tags) or "none") + "  (/tag NAME, /tag -NAME)"])
+    return SlashOutcome(["  tags: " + (one_line(", ".join(tags), 1_000) or "none") + "  (/tag NAME, /tag -NAME)"])
