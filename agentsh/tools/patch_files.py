@@ -4,6 +4,7 @@ A section that does not fit ends the patch: what stands before it is done, as th
 form (docs/adr/0013-patches-stop-where-they-do-not-fit.md).
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -18,8 +19,12 @@ from agentsh.tools.replacing import changed_lines
 from agentsh.tools.textfile import MAX_FILE_BYTES, decode, kind_of_binary, load
 
 MAX_FILES = 100
+MAX_S = 20.0
+"""After so long no further section is begun: thousands of them may go over the same ten megabytes."""
 MAX_PROBLEMS = 3
 MAX_SHOWN_SPOTS = 30
+MAX_TOLD = 200
+"""Sections of which the result tells."""
 
 
 def apply(workspace: Workspace, patch: str) -> ToolOutcome:
@@ -35,7 +40,11 @@ def apply(workspace: Workspace, patch: str) -> ToolOutcome:
     files, sections = _Files(workspace), parse_patch(patch)
     _check(workspace, sections)
     problems, fit = [], 0
+    end_s = time.monotonic() + MAX_S
     for section in sections:
+        if fit and time.monotonic() > end_s:
+            problems.append(f"the time limit of {MAX_S:g} s is over; send the rest in another patch")
+            break
         try:
             files.apply(section)
         except ToolFailed as error:
@@ -167,8 +176,9 @@ class _Files:
             plus, minus = changed_lines(_text(file.was), _text(file.now))
             added, removed = added + plus, removed + minus
         names = one_line(", ".join(file.path for file in changed), 200)
+        rest = len(self._told) - MAX_TOLD
         return ToolOutcome(
-            "\n".join(self._told),
+            "\n".join(self._told[:MAX_TOLD] + ([f"[and {plural(rest, 'section')} more]"] if rest > 0 else [])),
             f"apply_patch {names} +{added} -{removed}",
             edits=tuple(Edit(file.path, file.was, file.now) for file in changed),
         )

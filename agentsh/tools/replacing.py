@@ -49,7 +49,7 @@ def replace(text: str, old: str, new: str, *, newline: str, everywhere: bool) ->
     found = [Span(start, start + len(old), new) for start in _occurrences(flat, old, overlapping=not everywhere)]
     if not found:
         found, likeness = _alike(flat, old, new.replace("\r\n", "\n"))
-    lines = tuple(flat.count("\n", 0, span.start) + 1 for span in found)
+    lines = _numbers(flat, [span.start for span in found])
     if len(found) > 1 and not everywhere:
         listed = ", ".join(map(str, lines[:MAX_LISTED])) + (", …" if len(lines) > MAX_LISTED else "")
         raise ToolFailed(
@@ -137,6 +137,16 @@ def _occurrences(text: str, old: str, *, overlapping: bool) -> list[int]:
         found.append(at)
         at = text.find(old, at + (1 if overlapping else len(old)))
     return found
+
+
+def _numbers(text: str, places: list[int]) -> tuple[int, ...]:
+    """Return in which line each place is, from 1; the places in order."""
+    numbers, line, at = [], 1, 0
+    for place in places:
+        line += text.count("\n", at, place)
+        at = place
+        numbers.append(line)
+    return tuple(numbers)
 
 
 def _with_line_ends(new: str, replaced: str, newline: str, any_cr: bool) -> str:

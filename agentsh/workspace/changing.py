@@ -103,7 +103,7 @@ def _prepared(jail: Jail, wanted: Change) -> _Step:
             if wanted.data is not None:
                 step.fresh = temporary_name()
                 like = before if before is not None or wanted.mode_of is None else _info(jail, wanted.mode_of)
-                fill(step.directory, step.fresh, wanted.data, like)
+                fill(step.directory, step.fresh, wanted.data, like, step.name if step.existed else None)
         except BaseException:
             step.close()
             raise

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from agentsh.base.light import dataclass, field
+from agentsh.workspace.attributes import carry
 from agentsh.workspace.ignore import GITIGNORE, MAX_GITIGNORE_BYTES, Ignore
 
 
@@ -113,6 +114,7 @@ def copy(
             shutil.copyfileobj(opened, new, 1_048_576)
             info = os.fstat(opened.fileno())
             done_bytes += new.tell()
+            carry(opened.fileno(), new.fileno())
             os.fchmod(new.fileno(), stat.S_IMODE(info.st_mode) & 0o777)
         os.utime(target / file, ns=(info.st_atime_ns, info.st_mtime_ns))
         if progress is not None:

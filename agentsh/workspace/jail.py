@@ -17,6 +17,7 @@ from agentsh.base.errors import PathRefused, ToolFailed
 from agentsh.base.ids import random_hex
 from agentsh.base.text import one_line
 from agentsh.ports.workspace import Entry
+from agentsh.workspace.attributes import carry_from
 
 MAX_LINKS = 40
 """Links followed in one path, as Linux has it (path_resolution(7))."""
@@ -138,7 +139,7 @@ class Jail:
             before = None if place.info is None else plain(path, place.info)
             temporary = temporary_name()
             try:
-                fill(place.directory, temporary, data, before)
+                fill(place.directory, temporary, data, before, place.name)
                 os.rename(temporary, place.name, src_dir_fd=place.directory, dst_dir_fd=place.directory)
             except BaseException:
                 with suppress(OSError):
@@ -288,8 +289,11 @@ def plain(path: str, info: os.stat_result) -> os.stat_result:
     return info
 
 
-def fill(directory: int, name: str, data: bytes, before: os.stat_result | None) -> None:
-    """Write a new file, synced, so that a power cut after the rename cannot leave an empty one."""
+def fill(directory: int, name: str, data: bytes, before: os.stat_result | None, was: str | None) -> None:
+    """Write a new file, synced, so that a power cut after the rename cannot leave an empty one.
+
+    before: whose owner and mode it gets. was: the name in the same directory whose attributes it gets.
+    """
     mode = 0o644 if before is None else stat.S_IMODE(before.st_mode) & 0o777
     fd = os.open(name, _CREATE, mode, dir_fd=directory)
     with open(fd, "wb") as file:
@@ -297,6 +301,8 @@ def fill(directory: int, name: str, data: bytes, before: os.stat_result | None) 
             if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
                 with suppress(OSError):  # only root can; a file of our own is better than no write at all
                     os.fchown(fd, before.st_uid, before.st_gid)
+            if was is not None:
+                carry_from(directory, was, fd)
             os.fchmod(fd, mode)
         file.write(data)
         file.flush()

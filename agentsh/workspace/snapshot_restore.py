@@ -12,6 +12,7 @@ from agentsh.base.errors import BlobMissing, WorkspaceError
 from agentsh.base.ids import random_hex
 from agentsh.log.store import BlobStore
 from agentsh.ports.snapshots import Step, Winding
+from agentsh.workspace.attributes import carry_from
 from agentsh.workspace.snapshot_walk import node_at, opened
 from agentsh.workspace.trees import Change, Manifests, Node, Nodes, changes
 
@@ -277,6 +278,7 @@ class Restorer:
             with open(fd, "wb") as file:
                 file.write(data)
                 file.flush()
+                carry_from(directory, name, fd)
                 os.fchmod(fd, there.mode)
                 os.utime(fd, ns=(there.mtime_ns, there.mtime_ns))
                 if self._durable:

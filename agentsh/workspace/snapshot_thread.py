@@ -196,8 +196,11 @@ class WorkspaceSnapshots:
         if restorer.late:
             named = ", ".join(sorted(restorer.late)[:MAX_NAMED])
             self._remarks.append(f"changed by somebody else just now, and left alone: {named}")
-        taken = one.take_paths(winding.paths, "rewind")[0] if self._blind else self._look("rewind")
+        late = set(restorer.late)
+        taken = one.take_paths([path for path in winding.paths if path not in late], "rewind")[0]
         self._unfinished = None
+        if self._blind is None:
+            taken += self._look("outside")  # what was changed under our hands is theirs
         return taken
 
     def _forget(self) -> None:

@@ -303,6 +303,15 @@ async def test_limits(root: Path, call: Call) -> None:
     assert len(text) < 10_000
 
 
+async def test_the_time_is_limited(root: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_S", 0.0)
+    outcome = await call("apply_patch", patch=patch_of("*** Add File: a\n+x\n", "*** Add File: b\n+x\n"))
+    assert outcome.for_model.startswith(
+        "The patch stopped at section 2 of 2: the time limit of 0 s is over; send the"
+    )
+    assert tree(root) == {"a": b"x\n"}
+
+
 async def test_the_result_tells_what_was_not_exact(root: Path, call: Call) -> None:
     (root / "f").write_bytes(b"  a\nb\nb\n")
     outcome = await call("apply_patch", patch=patch_of("*** Update File: f\n@@\n-a\n+A\n@@\n-b\n+B\n"))

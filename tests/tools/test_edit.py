@@ -256,10 +256,12 @@ async def test_overlapping_matches_are_not_unique(root: Path, call: Call) -> Non
 
 
 async def test_many_matches_are_cut_short(root: Path, call: Call) -> None:
-    (root / "f").write_text("x\n" * 500)
+    (root / "f").write_text("x\n" * 300_000)
     text = await fails(call, path="f", old="x", new="z")
-    assert "500 times" in text
+    assert "300000 times" in text
     assert len(text) < 400
+    outcome = await call("edit", path="f", old="x", new="z", replace_all=True)
+    assert outcome.for_model == "edited f (300,000 places, from line 1)"
 
 
 @pytest.mark.parametrize(

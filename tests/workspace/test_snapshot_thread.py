@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentsh.base.errors import LogWriteFailed
+from agentsh.ports.snapshots import Step
 from agentsh.ports.tool import Edit
 from agentsh.testing import MemoryBlobs
 from agentsh.workspace import snapshot_walk
@@ -65,6 +66,45 @@ async def test_the_first_one_is_taken_beside_and_once(root: Path) -> None:
     await shots.close()
     await shots.close()
     assert blobs.held == 0
+
+
+async def test_what_a_job_writes_while_files_go_back_is_left_alone(root: Path) -> None:
+    """Between the look and the change of each file: named afterwards, and in the next snapshot as somebody else's."""
+    blobs = MemoryBlobs()
+    shots = made(root, blobs)
+    for name in ("quiet", "written", "removed", "made"):
+        (root / name).write_text("first")
+    (root / "d").mkdir()
+    (first,) = await shots.before(look=True)
+    (root / "made").unlink()
+    for name in ("quiet", "written", "removed", "d/mine", "new"):
+        (root / name).write_text("second, by the session")
+    (ours,) = await shots.after(None)
+    steps = [Step(1, first.ref, "start"), Step(2, ours.ref, "tool")]
+    winding = await shots.plan(steps, 1)
+    assert winding.conflicts == ()
+    (root / "written").write_text("by a job")
+    (root / "removed").unlink()
+    (root / "made").write_text("by a job")
+    (root / "d" / "mine").unlink()
+    (root / "d" / "mine").symlink_to("nowhere")
+    (root / "new").write_text("second, by the session, and by a job")
+    taken = await shots.wind(winding)
+    (told,) = shots.remarks()
+    assert told == "changed by somebody else just now, and left alone: d/mine, made, new, removed, written"
+    assert (root / "quiet").read_text() == "first"
+    assert (root / "written").read_text() == (root / "made").read_text() == "by a job"
+    assert not (root / "removed").exists()
+    assert (root / "d" / "mine").is_symlink()
+    assert (root / "new").read_text() == "second, by the session, and by a job"
+    assert [t.by for t in taken] == ["rewind", "outside"]
+    steps += [Step(3 + n, t.ref, t.by) for n, t in enumerate(taken)]
+    again = await shots.plan(steps, 2)
+    assert (again.paths, again.conflicts) == (("d", "quiet"), ()), "its undoing leaves them alone too"
+    await shots.wind(again)
+    assert (root / "quiet").read_text() == "second, by the session"
+    assert (root / "written").read_text() == "by a job"
+    await shots.close()
 
 
 async def test_who_is_cancelled_does_not_wait_and_loses_nothing(root: Path) -> None:
