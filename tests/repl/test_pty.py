@@ -296,4 +296,4 @@ def test_no_colour() -> None:
     with Terminal(NO_COLOR="1") as t:
         t.type("long\r")
         ready(t, 1)
-        assert not re.search(r"\x1b\[(3[0-7]|9[0-7]|38|48)", t.raw)
+        assert not re.search(r"\x1b\[(?:\d*;)*(?:[39][0-7]|38|48)(?:;\d*)*m", t.raw)
