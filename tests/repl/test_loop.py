@@ -250,7 +250,7 @@ def test_all_that_a_yes_is_to_can_be_seen_before(columns: int, rows: int) -> Non
     pages, at = [], 0
     while True:
         page, at = question_rows(question, columns, rows, at)
-        pages += [text[2:] for ((style, text, *_), *_) in page if style == "class:dim" and "…" not in text]
+        pages += [row[0][1][2:] for row in page if row[0][0] == "class:dim" and "…" not in row[0][1]]
         if not at:
             break
     seen = "".join(pages)
