@@ -33,8 +33,7 @@ Rows = list[Line]
 def preload() -> None:
     """Load what answers need (40 ms), by laying out a little of each kind."""
     painter, splitter = Painter(colour=True), BlockSplitter()
-    for block in [*splitter.feed(_SAMPLE), *splitter.finish()]:
-        block_rows(block, painter, 80)
+    Flow().rows([*splitter.feed(_SAMPLE), *splitter.finish()], painter, 80)
 
 
 @cache

@@ -107,7 +107,7 @@ def test_a_headless_turn_and_its_resume_load_what_they_need(tmp_path: Path) -> N
             assert done.stdout.splitlines() == ["Done.", "LOADED"], argv
 
 
-BEHIND_THE_PROMPT = {"openai", "httpx2", "anyio", "markdown_it", "pygments"} | {
+BEHIND_THE_PROMPT = {"openai", "pydantic", "httpx2", "anyio", "markdown_it", "pygments"} | {
     "agentsh.render.code",
     "agentsh.tools.arguments",
 }
