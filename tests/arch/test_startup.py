@@ -107,8 +107,9 @@ def test_a_headless_turn_and_its_resume_load_what_they_need(tmp_path: Path) -> N
             assert done.stdout.splitlines() == ["Done.", "LOADED"], argv
 
 
-BEHIND_THE_PROMPT = {"openai", "httpx2", "anyio", "markdown_it", "pygments", "rich.syntax"} | {
-    "agentsh.tools.arguments"
+BEHIND_THE_PROMPT = {"openai", "pydantic", "httpx2", "anyio", "markdown_it", "pygments"} | {
+    "agentsh.render.code",
+    "agentsh.tools.arguments",
 }
 """What the first answer needs, and no key that is typed before it."""
 NOT_FOR_A_PROMPT = {
@@ -121,6 +122,8 @@ NOT_FOR_A_PROMPT = {
     "agentsh.repl.slash",
     "agentsh.render.final",
     "agentsh.render.jsonl",
+    "rich.syntax",
+    "rich.table",
 }
 """What only a command of some kind, or another screen, needs."""
 WATCHED = """

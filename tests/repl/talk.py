@@ -146,11 +146,11 @@ async def main() -> int:
         Path(history) if history else None,
         ("echo", "other"),
         stage=stage,
+        behind=markdown.preload,
         text=texts.text,
         plain=plain,
         looks=looks,
         menus=plain is None,
-        behind=markdown.preload,
         outputs=outputs,
         vi=bool(os.environ.get("TALK_VI")),
     )
