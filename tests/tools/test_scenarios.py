@@ -1,8 +1,8 @@
 """The public scenarios of the codex project, from a copy of it that APPLY_PATCH_SCENARIOS names; none are kept here.
 
 `git clone https://github.com/openai/codex`, then with codex-rs/apply-patch/tests/fixtures/scenarios as that variable
-`pytest tests/tools/test_scenarios.py`. Each is a directory: `patch.txt`, what is there before in `input`, and what has
-to be there afterwards in `expected`, whether the patch fails or not.
+`pytest tests/tools/test_scenarios.py`. Each is a directory: `patch.txt`, what is there before in `input`, what has to
+be there afterwards in `expected`, whether the patch fails or not.
 """
 
 import os
