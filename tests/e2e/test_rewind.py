@@ -87,6 +87,18 @@ def test_back_and_forth(shell: Shell, serve: Serve) -> None:
     assert checked.code == 0, checked.text
 
 
+def test_redo_after_new_work_and_back_to_that(shell: Shell, serve: Serve) -> None:
+    two_turns(shell, serve, sh("echo three > a.txt; echo n > new.txt; rm -r d"), reply("third done"))
+    session, before = shell.ids[0], state_of(shell.workspace())
+    shell.inside("rewind", session, "--to", str(turn_seqs(shell)[1] - 1))
+    assert shell.run("resume", session, "other work", "-p").text == "third done\n"
+    worked, last = state_of(shell.workspace()), shell.events()[-1]["seq"]
+    assert shell.inside("rewind", session, "--undo").code == 0
+    assert state_of(shell.workspace()) == before
+    assert shell.inside("rewind", session, "--to", str(last)).code == 0, "the new work is not lost by that"
+    assert state_of(shell.workspace()) == worked
+
+
 def test_the_picker_shows_the_diff_of_each_turn(shell: Shell, serve: Serve) -> None:
     two_turns(shell, serve)
     argv = [str(COMMAND), "resume", shell.ids[0]]
