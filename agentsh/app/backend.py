@@ -4,7 +4,7 @@ import io
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from agentsh.app.build import Running
@@ -82,6 +82,12 @@ class AppBackend:
         found = session_diff(self._running.home, self._running.id)
         lines = [line for change in found.changes for line in patch_of(found.blobs, change)]
         return [line.decode("utf-8", "replace").rstrip("\n") for line in lines]
+
+    def between(self) -> Callable[[int, int], Sequence[str]]:
+        """Return what tells how files differ between two events."""
+        from agentsh.app.diffing import between
+
+        return between(self._running.home, self._running.id)
 
     def apply(self, *, check: bool) -> Sequence[str]:
         """Bring back what the session has changed."""

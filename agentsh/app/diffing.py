@@ -1,5 +1,7 @@
 """What a session has changed, and bringing it back: `diff ID` and `apply ID`."""
 
+from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 from agentsh.app.paths import Home
@@ -12,9 +14,13 @@ from agentsh.context.state import SessionState
 from agentsh.engine.whole import LoggedSession
 from agentsh.events.codec import decode
 from agentsh.log.store import BlobStore
-from agentsh.workspace.snapshot_diff import FileChange, file_changes
+from agentsh.workspace.patch import patch_of
+from agentsh.workspace.snapshot_diff import FileChange, counted, file_changes
 from agentsh.workspace.snapshot_restore import authors, target_of
 from agentsh.workspace.trees import Manifests, Nodes
+
+MAX_TOLD = 20
+"""Files, and lines of each, of what tells of one turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,33 @@ def session_diff(home: Home, session: str, at: int | None = None) -> SessionDiff
     taken = TakenOver(file, blobs, steps, ours, last.nodes)
     unfinished = at is None and state.unfinished is not None
     return SessionDiff(found, last.nodes, blobs, state, last.left_out, unfinished, taken)
+
+
+def between(home: Home, session: str) -> Callable[[int, int], list[str]]:
+    """Return what tells how files differ between the moments after two events, in lines; it reads the log once.
+
+    Each file is a line with its figures, with up to 20 changed lines below.
+
+    Raises:
+        SessionMissing, SessionReadOnly: as the store says.
+    """
+    steps, blobs = LoggedSession(event_store(home), session).moments().steps, blob_store(home)
+    manifests = Manifests(blobs)
+
+    def told(first: int, last: int) -> list[str]:
+        if not steps:
+            return []
+        trees = [manifests.tree(target_of(steps, seq).ref).nodes for seq in (first, last)]
+        rows = []
+        for change in file_changes(*trees)[:MAX_TOLD]:
+            added, removed = counted(blobs, [change])
+            rows.append(f"{change.status} {change.path} +{added:,} -{removed:,}")
+            lines = (line for line in patch_of(blobs, change) if line[:1] in (b"+", b"-"))
+            shown = [line for line in islice(lines, MAX_TOLD + 2) if not line.startswith((b"+++ ", b"--- "))]
+            rows += [f"  {line.decode('utf-8', 'replace').rstrip()}" for line in shown[:MAX_TOLD]]
+        return rows
+
+    return told
 
 
 def destination(state: SessionState, to: Path | None) -> Path:

@@ -4,7 +4,7 @@ Every method blocks: commands call them on a thread.
 """
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
@@ -83,6 +83,10 @@ class Backend(Protocol):
 
     def diff(self) -> Sequence[str]:
         """Return what the session has changed so far, as the lines of a patch."""
+        ...
+
+    def between(self) -> Callable[[int, int], Sequence[str]]:
+        """Return what tells how files differ between the moments after two events, in a few lines. It blocks too."""
         ...
 
     def apply(self, *, check: bool) -> Sequence[str]:

@@ -10,7 +10,8 @@ from typing import Any
 
 from agentsh.stores.blobs import FileBlobs
 from agentsh.testing.server import ScriptedServer, call, reply
-from tests.e2e.harness import Shell, of_type
+from tests.e2e.harness import COMMAND, Shell, of_type
+from tests.repl.pty import Terminal
 from tests.workspace.histories import state_of
 
 Serve = Callable[..., ScriptedServer]
@@ -84,6 +85,35 @@ def test_back_and_forth(shell: Shell, serve: Serve) -> None:
     assert shell.inside("rewind", shell.ids[0], "--undo").code == 2, "none is left"
     checked = shell.inside("verify", shell.ids[0], "--contexts")
     assert checked.code == 0, checked.text
+
+
+def test_redo_after_new_work_and_back_to_that(shell: Shell, serve: Serve) -> None:
+    two_turns(shell, serve, sh("echo three > a.txt; echo n > new.txt; rm -r d"), reply("third done"))
+    session, before = shell.ids[0], state_of(shell.workspace())
+    shell.inside("rewind", session, "--to", str(turn_seqs(shell)[1] - 1))
+    assert shell.run("resume", session, "other work", "-p").text == "third done\n"
+    worked, last = state_of(shell.workspace()), shell.events()[-1]["seq"]
+    assert shell.inside("rewind", session, "--undo").code == 0
+    assert state_of(shell.workspace()) == before
+    assert shell.inside("rewind", session, "--to", str(last)).code == 0, "the new work is not lost by that"
+    assert state_of(shell.workspace()) == worked
+
+
+def test_the_picker_shows_the_diff_of_each_turn(shell: Shell, serve: Serve) -> None:
+    two_turns(shell, serve)
+    argv = [str(COMMAND), "resume", shell.ids[0]]
+    with Terminal(90, 24, argv=argv, cwd=shell.cwd, **shell.env(TERM="xterm-256color")) as t:
+        t.wait(lambda: "›" in t.page, 60)
+        t.type("/rewind\r")
+        t.wait(lambda: "▸ turn two" in t.page and "M a.txt +1 -1" in t.page and "+ONE" in t.page, 60)
+        assert "-one" in t.page
+        t.type("\x1b[A")
+        t.wait(lambda: "▸ turn one" in t.page and "A a.txt +1 -0" in t.page, 60)
+        t.type("\x1b")
+        t.wait(lambda: "Back to before which turn?" not in t.page, 60)
+        t.look(0.2)
+        t.type("/exit\r")
+        assert t.ended() == 0
 
 
 def test_files_alone_and_talk_alone(shell: Shell, serve: Serve) -> None:

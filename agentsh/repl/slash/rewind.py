@@ -1,5 +1,7 @@
 """/rewind: the turns with what each did to files, and back to before one of them."""
 
+from collections.abc import Callable, Sequence
+
 from agentsh.base.errors import UsageProblem
 from agentsh.base.text import one_line, plural
 from agentsh.engine.rewinding import Moment, Outcome, What
@@ -47,7 +49,16 @@ async def _chosen(context: SlashContext, moments: list[Moment]) -> str | None:
         )
         for m in moments
     ]
-    number = await context.io.pick(Menu("Back to before which turn?", items, items[-1].key))
+    ends = [m.to_seq for m in moments[1:]] + [context.session.state.last_seq]
+    spans = {str(m.number): (m.to_seq, end) for m, end in zip(moments, ends, strict=True)}
+    differ: list[Callable[[int, int], Sequence[str]]] = []
+
+    def preview(key: str) -> Sequence[str]:
+        if not differ:
+            differ.append(context.backend.between())
+        return differ[0](*spans[key])
+
+    number = await context.io.pick(Menu("Back to before which turn?", items, items[-1].key, preview))
     if number is None:
         return None
     what = await context.io.pick(Menu(f"What goes back to before turn {number}?", PARTS))
