@@ -6,7 +6,6 @@ import shutil
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -30,6 +29,7 @@ from agentsh.app.toolset import known, offered, tool_schemas
 from agentsh.app.wiring import WIRES, load
 from agentsh.base.clock import Clock, SystemClock
 from agentsh.base.errors import AgentshError, BlobMissing, LogError, LogWriteFailed
+from agentsh.base.light import dataclass, field
 from agentsh.base.waiting import to_the_end
 from agentsh.context.rewinds import settle
 from agentsh.context.state import SessionState

@@ -1,7 +1,6 @@
 """Requests of the past, built again from log and blobs, and held against the hashes that were recorded of them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ from agentsh.app.stores import blob_store, event_store
 from agentsh.app.texts import BlobTexts
 from agentsh.app.wiring import WIRES, load
 from agentsh.base.errors import AgentshError, UsageProblem
+from agentsh.base.light import dataclass
 from agentsh.base.text import plural
 from agentsh.context.manifest import Manifest, manifest
 from agentsh.context.rendered import RenderCache

@@ -1,12 +1,12 @@
 """What a session has changed, and bringing it back: `diff ID` and `apply ID`."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from agentsh.app.paths import Home
 from agentsh.app.stores import blob_store, event_store
 from agentsh.app.taken_over import TAKEN_OVER, TakenOver
 from agentsh.base.errors import BlobMissing, UsageProblem, WorkspaceError
+from agentsh.base.light import dataclass
 from agentsh.context.fold import fold
 from agentsh.context.state import SessionState
 from agentsh.engine.whole import LoggedSession

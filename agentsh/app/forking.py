@@ -4,7 +4,6 @@ import asyncio
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from agentsh.app.taken_over import TAKEN_OVER
 from agentsh.base.clock import SystemClock, timestamp
 from agentsh.base.errors import AgentshError, LogError, SessionExists, SessionReadOnly
 from agentsh.base.ids import new_session_id
+from agentsh.base.light import dataclass
 from agentsh.context.fold import apply
 from agentsh.context.rewinds import settle
 from agentsh.context.state import SessionState

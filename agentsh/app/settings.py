@@ -7,7 +7,6 @@ AGENTSH_MODEL and OPENAI_* variables, then the options of the command.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,6 +16,7 @@ from agentsh.app.toolset import Editing, preferred
 from agentsh.app.width import read_aloud
 from agentsh.app.wiring import WIRES
 from agentsh.base.errors import UsageProblem
+from agentsh.base.light import dataclass, field
 from agentsh.base.typed import Misfit, Value, above, at_least, at_most, below
 from agentsh.context.marks import BYTES_PER_TOKEN, HIGH_WATER, LEAST_ITEM_BYTES, LOW_WATER
 from agentsh.context.room import LEAST_BUDGET

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from agentsh.base.clock import Clock
+from agentsh.base.light import dataclass, field
 from agentsh.base.text import plural
 from agentsh.context.state import SessionState
 from agentsh.context.surroundings import Surroundings, capped, changes, entries

@@ -1,10 +1,10 @@
 """What is different between two requests of one session: for people who wonder where a cache went. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
 
+from agentsh.base.light import dataclass
 from agentsh.ports.model import Message, Prompt
 
 

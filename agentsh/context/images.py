@@ -5,9 +5,10 @@ An image that is not shown is named in a line of text with the reason, so that t
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 
+from agentsh.base.light import dataclass
 from agentsh.base.text import one_line
 from agentsh.context.state import SessionState
 from agentsh.context.view import View

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from agentsh.base.light import dataclass
 from agentsh.base.text import one_line
 from agentsh.context.budget import MESSAGE_TOKENS, count_message
 from agentsh.context.images import is_image

@@ -1,6 +1,6 @@
 """How full a request may get, and how far it is taken back. Pure numbers."""
 
-from dataclasses import dataclass
+from agentsh.base.light import dataclass
 
 HIGH_WATER = 0.8
 ENOUGH = 0.6

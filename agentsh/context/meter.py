@@ -5,8 +5,7 @@ the token and for any tokeniser, and only what was not sent yet is estimated. Wh
 `context_built` recorded serves. What was reported for estimated parts corrects later estimates.
 """
 
-from dataclasses import dataclass, field
-
+from agentsh.base.light import dataclass, field
 from agentsh.events.base import Usage
 from agentsh.events.turn import ContextBuilt
 

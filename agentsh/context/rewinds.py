@@ -6,9 +6,10 @@ has the whole log can: what a rewind will ask for is known before the fold begin
 
 import copy
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from typing import Any, NamedTuple
 
+from agentsh.base.light import dataclass, field
 from agentsh.context.fold import apply, tell
 from agentsh.context.state import SessionState
 from agentsh.events.base import Text

@@ -1,7 +1,6 @@
 """How much of a model's window a request may take: what was configured, said and learned, in numbers. Pure."""
 
-from dataclasses import dataclass
-
+from agentsh.base.light import dataclass
 from agentsh.context.marks import HIGH_WATER, LOW_WATER, Marks
 from agentsh.events.model import REFUSAL, WindowLearned
 from agentsh.ports.window import Window

@@ -1,7 +1,6 @@
 """How large the context of a session is, from its state alone: for the eye, without a text being read. Pure."""
 
-from dataclasses import dataclass
-
+from agentsh.base.light import dataclass
 from agentsh.context.images import is_image, tokens_of
 from agentsh.context.marks import BYTES_PER_TOKEN
 from agentsh.context.state import AgentItem, CommandItem, SessionState

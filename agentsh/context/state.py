@@ -3,9 +3,9 @@
 Owned by the journal, which alone applies events to it; everybody else only reads.
 """
 
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from agentsh.base.light import dataclass, field
 from agentsh.context.meter import Meter
 from agentsh.events.base import NO_USAGE, JsonValue, Text, Usage
 from agentsh.events.event import Event

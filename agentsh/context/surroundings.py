@@ -7,10 +7,10 @@ holds.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from agentsh.base.light import dataclass
 from agentsh.base.text import head_bytes
 from agentsh.context.state import SessionState
 from agentsh.events.base import BlobRef, Text

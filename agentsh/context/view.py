@@ -1,8 +1,8 @@
 """What a request shows of the conversation: a recorded decision, and the blocks that come of it."""
 
-from dataclasses import dataclass
 from typing import Literal
 
+from agentsh.base.light import dataclass
 from agentsh.context.marks import LEAST_ITEM_BYTES, MAX_ITEM_BYTES
 from agentsh.context.state import SessionState
 from agentsh.ports.model import Message

@@ -6,10 +6,10 @@ their size, so that the parts of the context as it is add up to what is known, t
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple
 
+from agentsh.base.light import dataclass
 from agentsh.context.meter import Meter
 from agentsh.context.state import AgentItem, SessionState
 from agentsh.context.view import Block

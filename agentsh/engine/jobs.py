@@ -7,11 +7,11 @@ watcher beside unsandboxed ones, when agentsh itself is killed.
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from agentsh.base.clock import Clock
 from agentsh.base.errors import LogError, ToolFailed
+from agentsh.base.light import dataclass, field
 from agentsh.base.text import clean, one_line, plural, tail_bytes
 from agentsh.base.typed import some
 from agentsh.base.waiting import to_the_end

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from agentsh.base.light import dataclass
 from agentsh.engine.shell.words import names
 
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from agentsh.base.errors import LogError, UsageProblem
+from agentsh.base.light import dataclass, field
 from agentsh.base.waiting import came_to_its_end, to_the_end
 from agentsh.context.repairs import unfinished
 from agentsh.context.state import SessionState

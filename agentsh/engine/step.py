@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import hashlib
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from agentsh.base.clock import Clock
@@ -16,6 +16,7 @@ from agentsh.base.errors import (
     StreamCut,
     UsageProblem,
 )
+from agentsh.base.light import dataclass
 from agentsh.base.text import one_line
 from agentsh.base.typed import some
 from agentsh.context.budget import Scale, fit, floor_tokens

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Awaitable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from agentsh.base.clock import Clock
 from agentsh.base.errors import AgentshError
+from agentsh.base.light import dataclass
 from agentsh.context.state import SessionState
 from agentsh.context.state_codec import encode_state, reducer
 from agentsh.engine.journal import Journal

@@ -1,8 +1,8 @@
 """A session's whole log, read from its store, for what no state remembers."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from agentsh.base.light import dataclass
 from agentsh.context.rewinds import MOMENTS, REWINDS, Folder, Moments, targets
 from agentsh.context.state import SessionState
 from agentsh.events.codec import decode

@@ -3,9 +3,9 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from agentsh.base.light import dataclass, field
 from agentsh.events.base import Usage
 from agentsh.events.signals import ReasoningDelta, TextDelta
 from agentsh.ports.model import Call, Reply

@@ -4,9 +4,9 @@ import keyword
 import re
 import sys
 from collections.abc import Generator, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from agentsh.base.light import dataclass
 from agentsh.context.items import NO_RESULT
 from agentsh.context.repairs import DID_NOT_RUN, MAY_HAVE_RUN, WAS_INTERRUPTED
 

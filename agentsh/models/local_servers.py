@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
+from agentsh.base.light import dataclass, field
 from agentsh.models.windows import of_card
 from agentsh.ports.window import Window
 

@@ -5,7 +5,6 @@ import math
 import re
 import ssl
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -21,6 +20,7 @@ from agentsh.base.errors import (
     StreamCut,
     StreamGarbled,
 )
+from agentsh.base.light import dataclass, field
 from agentsh.base.text import one_line
 from agentsh.models.chat_reply import ErrorInReply
 from agentsh.models.openai_loading import load_openai

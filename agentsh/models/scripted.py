@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import AsyncGenerator, Callable, Iterable
-from dataclasses import dataclass
 
 from agentsh.base.errors import ModelError
+from agentsh.base.light import dataclass
 from agentsh.events.base import Usage
 from agentsh.events.signals import TextDelta
 from agentsh.ports.model import Call, Prompt, Reply, Streamed

@@ -1,8 +1,8 @@
 """The port to whoever can say yes or no."""
 
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from agentsh.base.light import dataclass
 from agentsh.events.tool import Effect
 
 

@@ -1,9 +1,9 @@
 """The port to a model, beside the provider-neutral values that go in and come out."""
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
+from agentsh.base.light import dataclass, field
 from agentsh.events.base import Usage
 from agentsh.events.signals import ReasoningDelta, Retrying, TextDelta
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
+from agentsh.base.light import dataclass
 from agentsh.base.text import plural
 from agentsh.ports.tool import Edit
 

@@ -1,9 +1,9 @@
 """The port to a tool."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from agentsh.base.light import dataclass, field
 from agentsh.events.base import Fact
 from agentsh.events.tool import Effect
 from agentsh.events.turn import Attachment

@@ -1,9 +1,10 @@
 """The port to a working directory: all that tools may do to files and processes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
+
+from agentsh.base.light import dataclass
 
 
 @dataclass(frozen=True, slots=True)

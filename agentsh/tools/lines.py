@@ -2,10 +2,11 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Literal, NamedTuple
+
+from agentsh.base.light import dataclass
 
 Likeness = Literal["exact", "but for blanks at the ends", "but for indentation", "but for Unicode punctuation"]
 

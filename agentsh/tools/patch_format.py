@@ -7,10 +7,10 @@ around the patch, a missing `@@` before the first hunk, empty lines for empty co
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from agentsh.base.errors import ToolFailed
+from agentsh.base.light import dataclass, field
 from agentsh.base.text import one_line
 
 BEGIN, END, END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"

@@ -3,10 +3,10 @@
 import difflib
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from agentsh.base.errors import ToolFailed
+from agentsh.base.light import dataclass
 from agentsh.tools.lines import Finder, Likeness, shift
 from agentsh.tools.nearest import nearest
 

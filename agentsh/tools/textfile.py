@@ -2,9 +2,9 @@
 
 import codecs
 import difflib
-from dataclasses import dataclass
 
 from agentsh.base.errors import PathRefused, ToolFailed
+from agentsh.base.light import dataclass
 from agentsh.ports.workspace import Workspace
 from agentsh.workspace.capture import is_binary
 

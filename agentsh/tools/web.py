@@ -10,12 +10,12 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from agentsh import __version__
 from agentsh.base.errors import ToolFailed
+from agentsh.base.light import dataclass
 from agentsh.base.text import one_line
 from agentsh.ports.services import Page
 

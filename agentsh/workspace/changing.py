@@ -5,9 +5,9 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from agentsh.base.errors import PathRefused, ToolFailed
+from agentsh.base.light import dataclass
 from agentsh.ports.workspace import Change
 from agentsh.workspace.jail import Jail, fill, plain, shown, temporary_name, there, translated
 

@@ -5,9 +5,9 @@ import shutil
 import stat
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from agentsh.base.light import dataclass, field
 from agentsh.workspace.ignore import GITIGNORE, MAX_GITIGNORE_BYTES, Ignore
 
 

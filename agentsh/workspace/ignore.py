@@ -1,7 +1,8 @@
 """Says which files are nobody's work: what .gitignore files exclude, and caches by name."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from agentsh.base.light import dataclass
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

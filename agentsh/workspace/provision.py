@@ -6,11 +6,11 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from agentsh.base.errors import WorkspaceError
+from agentsh.base.light import dataclass
 from agentsh.base.text import plural
 from agentsh.workspace.copy import Plan, TooMuch, copy, plan
 

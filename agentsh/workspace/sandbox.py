@@ -7,10 +7,11 @@ Kinds, best first: `bwrap` (bubblewrap: namespaces), `landlock` (Landlock and se
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cache
 from threading import Lock
 from typing import Literal, NamedTuple, Protocol
+
+from agentsh.base.light import dataclass, field
 
 Kind = Literal["auto", "bwrap", "landlock", "seatbelt", "none"]
 KINDS: tuple[Kind, ...] = ("bwrap", "landlock", "seatbelt")

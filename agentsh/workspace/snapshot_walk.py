@@ -8,9 +8,9 @@ import os
 import stat
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from agentsh.base.light import dataclass, field
 from agentsh.workspace.copy import TooMuch
 from agentsh.workspace.git_names import ALTERNATES, KEEP_MARK, PACKS, SCRATCH
 from agentsh.workspace.ignore import CACHES, GITIGNORE, MAX_GITIGNORE_BYTES, Ignore
