@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -195,6 +194,8 @@ def _discard(home: Home, session: str, provisioned: "Provisioned", *, has_log: b
                 (directory / name).unlink(missing_ok=True)
             directory.rmdir()
     if provisioned.kind != "in-place" and provisioned.path == home.workspaces / session:
+        import shutil
+
         shutil.rmtree(provisioned.path, ignore_errors=True)
 
 

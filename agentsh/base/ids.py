@@ -4,6 +4,7 @@
 so that an id read aloud or copied by hand stays the same. Unique by exclusive creation, not by chance.
 """
 
+import os
 import re
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,11 @@ def new_session_id(now: "datetime") -> str:
 
     suffix = "".join(secrets.choice(CROCKFORD) for _ in range(SUFFIX_LENGTH))
     return f"{now:%Y%m%d}-{suffix}"
+
+
+def random_hex(count: int) -> str:
+    """Return `count` random bytes in hexadecimal: `secrets.token_hex`, whose module loads four others at start-up."""
+    return os.urandom(count).hex()
 
 
 def is_session_id(text: str) -> bool:

@@ -22,7 +22,7 @@ from typing import (
     get_origin,
 )
 
-_MISSING: Any = object()
+_MISSING: Any = ...
 
 
 class Misfit(ValueError):
@@ -43,7 +43,7 @@ class _Unlike(Misfit):
 
 
 class Member(NamedTuple):
-    """A member of a class."""
+    """A member of a class. default: `...` where it has to be given."""
 
     annotation: Any
     default: Any

@@ -9,7 +9,7 @@ stands in the conversation and among the open ones is one object again.
 
 import json
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
 from hashlib import sha256
@@ -65,34 +65,37 @@ def reducer() -> str:
 
     A new release folds anew in any case, so that a change of a handler that nobody thought of is not kept for ever.
     """
-    shape: list[str] = []
-    _describe(SessionState, shape, set())
-    digest = sha256("\n".join(shape).encode()).hexdigest()
+    digest = sha256("\n".join(_shape(SessionState)).encode()).hexdigest()
     return f"agentsh {__version__} fold {FOLD_VERSION} codec {CODEC_VERSION} {digest[:32]}"
 
 
-def _describe(kind: Any, lines: list[str], seen: set[Any]) -> None:
-    """Append what a type is made of, each class once."""
-    lines.append(repr(kind))
-    for inner in get_args(kind):
-        if not isinstance(inner, str | int | float | types.NoneType | types.EllipsisType):
-            _describe(inner, lines, seen)
-    if kind in seen or not isinstance(kind, type):
-        return
-    seen.add(kind)
-    if is_dataclass(kind):
-        for name, hint in _hints(kind):
-            lines.append(f"{kind.__qualname__}.{name}")
-            _describe(hint, lines, seen)
-    elif issubclass(kind, Value):
-        for name, info in kind.model_fields.items():
-            lines.append(f"{kind.__qualname__}.{name} = {info.default!r}")
-            _describe(info.annotation, lines, seen)
+def _shape(kind: type) -> Iterator[str]:
+    """Yield what a class is made of, and all that is in it, each class once."""
+    seen: set[Any] = {kind}
+    waiting: list[Any] = [kind]
+    while waiting:
+        hint = waiting.pop()
+        inner: list[Any] = list(get_args(hint))
+        if isinstance(hint, type) and issubclass(hint, Value):
+            yield f"{hint.__qualname__} {hint.model_fields!r}"
+            inner += [member.annotation for member in hint.model_fields.values()]
+        elif isinstance(hint, type) and is_dataclass(hint):
+            hints = dict(_hints(hint))
+            yield f"{hint.__qualname__} {hints!r}"
+            inner += hints.values()
+        for each in inner:
+            if each not in seen:
+                seen.add(each)
+                waiting.append(each)
 
 
-def _hints(kind: type) -> list[tuple[str, Any]]:
+def _hints(kind: Any) -> list[tuple[str, Any]]:
+    """Return the members of a dataclass and their types, which only the oldest way of writing them has to look up."""
+    found = [(f.name, f.type) for f in fields(kind)]
+    if not any(isinstance(hint, str) for _, hint in found):
+        return found
     hints = get_type_hints(kind)
-    return [(f.name, hints[f.name]) for f in fields(kind)]
+    return [(name, hints[name]) for name, _ in found]
 
 
 @cache

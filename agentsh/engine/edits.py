@@ -1,6 +1,5 @@
 """A changed file as a fact: hashes and a diff."""
 
-import difflib
 import hashlib
 from collections.abc import Iterator
 from itertools import chain
@@ -48,6 +47,8 @@ def diff(edit: Edit) -> str:
     skip = max(head - CONTEXT_LINES, 0)
     beyond = max(tail - CONTEXT_LINES, 0)
     old, new = before[skip : len(before) - beyond], after[skip : len(after) - beyond]
+    import difflib  # not before a first edit
+
     groups = difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(CONTEXT_LINES)
     return "".join(chain.from_iterable(_hunk(old, new, group, skip) for group in groups))
 

@@ -7,7 +7,6 @@ may have a second name in a fork.
 """
 
 import os
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 
 from agentsh.base.clock import timestamp
 from agentsh.base.errors import LogError, LogTooNew
+from agentsh.base.ids import random_hex
 from agentsh.log.beyond import seq_beyond
 from agentsh.log.chain import Anchor, LogScan, Segment, content_bytes
 from agentsh.log.check import Survey, survey
@@ -171,7 +171,7 @@ def repair(files: FileSystem, directory: str, session: str, plan: Plan, words: W
         files.sync_dir(place)
         done = done._replace(quarantined=tuple(names))
         header = encode_header(
-            session, ordinal=plan.ordinal, first_seq=plan.salvage.first_seq, nonce=secrets.token_hex(8),
+            session, ordinal=plan.ordinal, first_seq=plan.salvage.first_seq, nonce=random_hex(8),
             created=timestamp(now), by=by, rescue=True, parent=plan.parent,
         )  # fmt: skip
         anchors: dict[int, Anchor] = {}

@@ -2,13 +2,13 @@
 
 import os
 import re
-import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import NamedTuple
 
 from agentsh.base.clock import timestamp
+from agentsh.base.ids import random_hex
 from agentsh.log.files import CREATE, READ, FileSystem, write_all
 from agentsh.log.frame import encode_header, resealed
 from agentsh.log.record import Header
@@ -57,7 +57,7 @@ def new_header(
 ) -> Header:  # fmt: skip
     """Return a header with a fresh nonce, made now."""
     return encode_header(
-        session, ordinal=ordinal, first_seq=first_seq, nonce=secrets.token_hex(8),
+        session, ordinal=ordinal, first_seq=first_seq, nonce=random_hex(8),
         created=timestamp(datetime.now(UTC)), by=by, rescue=rescue, prev_sha256=prev_sha256, parent=parent,
     )  # fmt: skip
 

@@ -6,7 +6,6 @@ import re
 import ssl
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,7 +22,6 @@ from agentsh.base.errors import (
 from agentsh.base.light import dataclass, field
 from agentsh.base.text import one_line
 from agentsh.models.chat_reply import ErrorInReply
-from agentsh.models.openai_loading import load_openai
 from agentsh.models.overflow_words import OVERFLOW, told
 from agentsh.ports.model import Endpoint
 
@@ -85,6 +83,8 @@ def foreign() -> tuple[type[Exception], ...]:
 
     ValueError and RecursionError: JSON that is none, or is too deep. anyio's: not all of them reach httpx2's tree.
     """
+    from agentsh.models.openai_loading import load_openai
+
     load_openai()
     import anyio
     import httpx2
@@ -107,6 +107,8 @@ def translate(error: Exception, endpoint: Endpoint, *, began: bool = False, show
 
 
 def _translated(error: Exception, endpoint: Endpoint, *, began: bool) -> ModelError:
+    from agentsh.models.openai_loading import load_openai
+
     load_openai()
     import httpx2
     import openai
@@ -239,6 +241,8 @@ def retry_after_s(headers: Mapping[str, str], now: datetime | None = None) -> fl
             seconds = float(value) * unit_s
         except ValueError:
             try:
+                from email.utils import parsedate_to_datetime
+
                 moment = parsedate_to_datetime(value)
             except ValueError:
                 continue

@@ -1,7 +1,6 @@
 """Sends a request again when that can help: few times, not too soon, and never once text was shown."""
 
 import contextlib
-import random as random_
 from collections.abc import AsyncGenerator, Callable
 
 from agentsh.base.clock import Clock, SystemClock
@@ -23,17 +22,20 @@ MAX_MESSAGE_CHARS = 300
 
 
 class RetryingModel:
-    """A model that retries. random: numbers from 0 to 1 for the jitter.
+    """A model that retries. random: returns numbers from 0 to 1 for the jitter.
 
     Reasoning alone does not forbid a retry. A `Retrying` takes back the previews before it: the answer begins anew.
     """
 
-    def __init__(
-        self, model: Model, clock: Clock | None = None, random: Callable[[], float] = random_.random
-    ) -> None:
+    def __init__(self, model: Model, clock: Clock | None = None, random: Callable[[], float] | None = None) -> None:
         self._model = model
         self._clock = clock or SystemClock()
-        self._random = random
+        self._given = random
+
+    def _random(self) -> float:
+        import random  # 1 ms: not before a first retry
+
+        return (self._given or random.random)()
 
     def encode(self, prompt: Prompt) -> bytes:
         """Return the body of the model inside."""

@@ -9,11 +9,11 @@ own yet, and looks like that of a dead process.
 
 import errno
 import os
-import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from agentsh.base.ids import random_hex
 from agentsh.log.files import CREATE, LOCK_FILE, READ, FileSystem, write_all
 from agentsh.log.reserve import NOT_HERE
 from agentsh.log.segment import exists
@@ -40,7 +40,7 @@ class Room:
         """
         self._files = files
         self._blobs = blobs
-        self._place = os.path.join(blobs, f"{_PREFIX}{os.getpid()}-{secrets.token_hex(4)}")
+        self._place = os.path.join(blobs, f"{_PREFIX}{os.getpid()}-{random_hex(4)}")
         self._path = os.path.join(self._place, _FILE)
         self._fd = -1
         files.mkdir(self._place)

@@ -2,7 +2,6 @@
 
 import os
 import re
-import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from agentsh.base.errors import BlobMissing, LogWriteFailed
+from agentsh.base.ids import random_hex
 from agentsh.log.files import CREATE, LOCK_FILE, READ, FileSystem, RealFiles, make_dirs, write_all
 from agentsh.log.reserve import NO_ROOM
 from agentsh.log.segment import chunks, discard, exists
@@ -149,7 +149,7 @@ class FileBlobs:
         place = os.path.dirname(path)
         self._make(place)
         if self._read(name) is None:
-            new = os.path.join(place, f".{name}.{os.getpid()}.{secrets.token_hex(4)}.new")
+            new = os.path.join(place, f".{name}.{os.getpid()}.{random_hex(4)}.new")
             fd = files.open(new, CREATE)
             try:
                 try:

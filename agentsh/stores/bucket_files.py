@@ -5,12 +5,12 @@ extra package either.
 """
 
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import md5
 
 from agentsh.base.errors import StorageRefused, StorageUnavailable
+from agentsh.base.ids import random_hex
 from agentsh.log.files import CREATE, LOCK_FILE, READ, FileSystem, RealFiles, make_dirs, write_all
 from agentsh.log.segment import chunks, discard, exists
 from agentsh.stores.bucket import Found
@@ -81,7 +81,7 @@ class FileBucket:
     def _write(self, path: str, data: bytes) -> None:
         files, place = self._files, os.path.dirname(path)
         make_dirs(files, place)
-        new = os.path.join(place, f".{os.path.basename(path)}.{secrets.token_hex(4)}.new")
+        new = os.path.join(place, f".{os.path.basename(path)}.{random_hex(4)}.new")
         fd = files.open(new, CREATE)
         try:
             try:

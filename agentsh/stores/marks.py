@@ -2,11 +2,11 @@
 
 import json
 import os
-import secrets
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from agentsh.base.ids import random_hex
 from agentsh.log.check import Run
 from agentsh.log.plain import open_plain
 
@@ -54,7 +54,7 @@ class Marks:
         """Write the file, whole or not at all, where that can be."""
         if not self._changed:
             return
-        new = f"{self._path}.{os.getpid()}.{secrets.token_hex(4)}.new"
+        new = f"{self._path}.{os.getpid()}.{random_hex(4)}.new"
         with suppress(OSError):
             try:
                 fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -3,11 +3,11 @@
 import asyncio
 import hashlib
 import os
-import secrets
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from agentsh.base.errors import BlobMissing, LogWriteFailed, SessionExists, SessionHeld, SessionMissing, UsageProblem
+from agentsh.base.ids import random_hex
 from agentsh.log.frame import decode_event, encode_event, encode_header
 from agentsh.log.record import Draft, Record
 from agentsh.log.spill import spill
@@ -130,7 +130,7 @@ class MemoryStore:
         if session in self._logs:
             raise SessionExists(f"session {session} is there already")
         header = encode_header(
-            session, ordinal=0, first_seq=1, nonce=secrets.token_hex(8), created="1970-01-01T00:00:00.000000Z", by=by
+            session, ordinal=0, first_seq=1, nonce=random_hex(8), created="1970-01-01T00:00:00.000000Z", by=by
         )
         kept = self._logs[session] = _Kept(header.salt)
         return _MemoryLog(session, kept, self.blobs)

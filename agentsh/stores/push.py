@@ -5,7 +5,6 @@ next, compare and go on. docs/upload.md is normative for the objects.
 """
 
 import os
-import secrets
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import md5, sha256
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 
 from agentsh.base.errors import LogTooNew, SessionMissing, StorageConflict, StorageDamaged, StorageRefused
 from agentsh.base.errors import SessionReadOnly as Unreadable
+from agentsh.base.ids import random_hex
 from agentsh.log.archived import reading
 from agentsh.log.checkpoint import DIRECTORY
 from agentsh.log.files import FileSystem, RealFiles
@@ -280,7 +280,7 @@ class Pusher:
         found = self._bucket.create(probe, data) or self._bucket.head(probe)
         overwritten = self._bucket.create(probe, data) is not None
         if found is not None and not overwritten:
-            other = data + secrets.token_hex(8).encode()
+            other = data + random_hex(8).encode()
             newer = self._bucket.replace(probe, other, found)  # from here on `found` is stale
             overwritten = newer is not None and self._bucket.replace(probe, data, found) is not None
         if overwritten:

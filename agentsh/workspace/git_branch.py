@@ -2,12 +2,12 @@
 
 import os
 import re
-import secrets
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from agentsh.base.ids import random_hex
 from agentsh.base.text import one_line
 from agentsh.workspace.git import GitFailed, fields, git
 from agentsh.workspace.git_clone import branch_of
@@ -67,7 +67,7 @@ def _all_of_it(workspace: Path, message: str) -> str:
     """Return a commit of everything in a workspace: HEAD itself where nothing differs from it."""
     _refuse_filters(workspace)
     inner = workspace / ".git"
-    index = inner / f"agentsh-{secrets.token_hex(4)}.index"
+    index = inner / f"agentsh-{random_hex(4)}.index"
     shutil.copyfile(inner / "index", index)
     more = {"GIT_INDEX_FILE": str(index)}
     try:

@@ -7,7 +7,6 @@ that is swapped in between two steps is refused by the open, not followed.
 
 import errno
 import os
-import secrets
 import stat
 from collections import deque
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Literal, NamedTuple
 
 from agentsh.base.errors import PathRefused, ToolFailed
+from agentsh.base.ids import random_hex
 from agentsh.base.text import one_line
 from agentsh.ports.workspace import Entry
 
@@ -267,7 +267,7 @@ def _look(name: str, directory: int) -> os.stat_result | None:
 
 def temporary_name() -> str:
     """Return a name for a file that is about to be renamed."""
-    return f".agentsh-{secrets.token_hex(8)}.tmp"
+    return f".agentsh-{random_hex(8)}.tmp"
 
 
 def there(place: Place) -> os.stat_result:

@@ -9,7 +9,6 @@ import asyncio
 import errno
 import fcntl
 import os
-import secrets
 import signal
 import subprocess
 import time
@@ -18,6 +17,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from agentsh.base.errors import ToolFailed
+from agentsh.base.ids import random_hex
 from agentsh.base.waiting import to_the_end
 from agentsh.ports.workspace import ProcessResult, ShellState
 from agentsh.workspace import strays
@@ -208,7 +208,7 @@ async def supervise(
     Raises:
         ToolFailed: it could not be started.
     """
-    mark = secrets.token_hex(8)
+    mark = random_hex(8)
     began_s = time.monotonic()
     child = _Child(_spawn(argv, cwd, {**environment, RUN_MARK: mark}, stdin, sinks, pass_fds), mark, watcher)
     timed_out = held = False

@@ -1,7 +1,6 @@
 """Makes the directory that a session works in: a clone, a copy, empty, or the user's own."""
 
 import os
-import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from agentsh.base.errors import WorkspaceError
+from agentsh.base.ids import random_hex
 from agentsh.base.light import dataclass
 from agentsh.base.text import plural
 from agentsh.workspace.copy import Plan, TooMuch, copy, plan
@@ -205,7 +205,7 @@ def _beside(target: Path) -> Iterator[Path]:
     if os.path.lexists(target):
         raise WorkspaceError(f"the workspace {target} is there already")
     sweep(target.parent)
-    partial = target.with_name(f".{target.name}{PARTIAL}{secrets.token_hex(4)}")
+    partial = target.with_name(f".{target.name}{PARTIAL}{random_hex(4)}")
     try:
         partial.mkdir(mode=0o700)
         yield partial

@@ -10,7 +10,6 @@ import base64
 import ctypes
 import json
 import os
-import platform
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -52,7 +51,7 @@ def probe() -> Found:
             f"the kernel has Landlock version {abi()}, {MINIMUM_ABI} is needed" if abi() else "not in this kernel",
         )
     if for_landlock(network=False) is None:
-        return Found(False, f"the system calls of {platform.machine()} are not known")
+        return Found(False, f"the system calls of {os.uname().machine} are not known")
     import subprocess
 
     here = os.path.dirname(HELPER)

@@ -5,7 +5,7 @@ seccomp(2): a foreign architecture (32-bit calls among them) gets ENOSYS, a call
 """
 
 import errno
-import platform
+import os
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -127,7 +127,7 @@ def _program(
     own_only: Mapping[str, int] = MappingProxyType({}),
 ) -> bytes | None:
     """Return a filter. own_only: calls with the place of an argument that must be 0, which means the caller."""
-    arch = _ARCHITECTURES.get(platform.machine())
+    arch = _ARCHITECTURES.get(os.uname().machine)
     if arch is None or struct.pack("=H", 1) != b"\1\0":
         return None
     column = 0 if arch == X86_64 else 1

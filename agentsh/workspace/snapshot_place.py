@@ -1,11 +1,11 @@
 """Makes a whole directory from a snapshot: for a fork, and for a workspace that was deleted."""
 
 import os
-import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agentsh.base.errors import BlobMissing, WorkspaceError
+from agentsh.base.ids import random_hex
 from agentsh.log.store import BlobStore
 from agentsh.workspace.provision import PARTIAL, discard, sweep
 from agentsh.workspace.snapshot import Snapshotter
@@ -38,7 +38,7 @@ def place(
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         sweep(target.parent)
-        partial = target.with_name(f".{target.name}{PARTIAL}{secrets.token_hex(4)}")
+        partial = target.with_name(f".{target.name}{PARTIAL}{random_hex(4)}")
         partial.mkdir(mode=0o700)
         try:
             wanted = [path for path in tree.nodes if path not in lost]

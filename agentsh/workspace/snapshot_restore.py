@@ -2,7 +2,6 @@
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 
 from agentsh.base.errors import BlobMissing, WorkspaceError
+from agentsh.base.ids import random_hex
 from agentsh.log.store import BlobStore
 from agentsh.ports.snapshots import Step, Winding
 from agentsh.workspace.snapshot_walk import node_at, opened
@@ -271,7 +271,7 @@ class Restorer:
             self._directory("/".join(parts[:n]))
 
     def _write(self, directory: int, name: str, data: bytes, there: Node) -> None:
-        temporary = f".agentsh-{secrets.token_hex(8)}.tmp"
+        temporary = f".agentsh-{random_hex(8)}.tmp"
         try:
             fd = os.open(temporary, _CREATE, 0o600, dir_fd=directory)
             with open(fd, "wb") as file:

@@ -5,12 +5,12 @@ next time.
 """
 
 import os
-import secrets
 import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
 
+from agentsh.base.ids import random_hex
 from agentsh.workspace.environ import PROCESS_MARK
 
 LIBRARY_PATHS = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
@@ -25,7 +25,7 @@ class Watcher:
     """
 
     def __init__(self) -> None:
-        self.value = secrets.token_hex(8)
+        self.value = random_hex(8)
         self._process: subprocess.Popen[bytes] | None = None
 
     def began(self, group: int) -> None:
