@@ -21,7 +21,6 @@ from agentsh.models.openai_errors import (
     shown_url,
     translate,
 )
-from agentsh.models.openai_loading import load_openai
 from agentsh.ports.model import Endpoint, Prompt, Streamed
 from agentsh.ports.window import Window
 
@@ -120,6 +119,8 @@ class OpenAIChat:
 
 
 def _client(endpoint: Endpoint, url: str, key: str) -> "openai.AsyncOpenAI":
+    from agentsh.models.openai_loading import load_openai
+
     load_openai()
     import openai
 

@@ -5,9 +5,10 @@ form (docs/adr/0013-patches-stop-where-they-do-not-fit.md).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agentsh.base.errors import PathRefused, ToolFailed
+from agentsh.base.light import dataclass
 from agentsh.base.text import one_line, plural
 from agentsh.ports.tool import Edit, ToolOutcome
 from agentsh.ports.workspace import Change, Workspace

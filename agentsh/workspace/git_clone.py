@@ -11,9 +11,9 @@ import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from agentsh.base.light import dataclass, field
 from agentsh.base.text import one_line
 from agentsh.workspace.copy import Plan, copy, plan
 from agentsh.workspace.git import GitFailed, Repository, config_text, fields, find_repository, git

@@ -3,10 +3,10 @@
 import posixpath
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
+from agentsh.base.light import dataclass
 from agentsh.engine.shell import argv, git, reach
 from agentsh.engine.shell.known import NEUTRAL_VARIABLES, SHELLS, WRAPPERS, Wrapper
 from agentsh.engine.shell.syntax import read_line

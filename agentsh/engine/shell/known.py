@@ -5,10 +5,10 @@ An option that writes, runs a program, reads a list of names or follows links ou
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
+from agentsh.base.light import dataclass
 from agentsh.engine.shell.words import names
 
 

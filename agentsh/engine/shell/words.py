@@ -1,8 +1,9 @@
 """What a shell line is made of, once it was read: words, redirections, simple commands."""
 
 import re
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from agentsh.base.light import dataclass, field
 
 NUMBERS = frozenset({"$?", "$#", "$$", "$!"})
 """Variables that are some number, whatever happened."""
