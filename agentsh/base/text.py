@@ -1,11 +1,11 @@
 """Text: safe cuts, one-line summaries, and cleaning for a terminal. Pure."""
 
-import re
+from agentsh.base.pattern import later
 
 # C0 and C1 controls but for tab and line feed, DEL, and the bidirectional controls that can reorder a line on screen.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROLS = later("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 # A whole escape sequence goes, not only its first byte: CSI, OSC/DCS/SOS/PM/APC strings, two-byte escapes.
-_ESCAPES = re.compile(
+_ESCAPES = later(
     "\x1b\\[[0-?]*[ -/]*[@-~]"
     "|\x9b[0-?]*[ -/]*[@-~]"
     "|(?:\x1b[\\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\\\|\x9c)?"

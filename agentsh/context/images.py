@@ -3,12 +3,12 @@
 An image that is not shown is named in a line of text with the reason, so that the model knows that there was one.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
 
 from agentsh.base.light import dataclass
+from agentsh.base.pattern import later
 from agentsh.base.text import one_line
 from agentsh.context.state import SessionState
 from agentsh.context.view import View
@@ -34,7 +34,7 @@ NO_IMAGES, OLD, REFUSED, GONE = (
     "this model is not shown images", "older images are left out", "the provider refused it", "it cannot be read"
 )  # fmt: skip
 
-_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_BASE64 = later(r"[A-Za-z0-9+/]+={0,2}")
 _LONG_SIDE, _SHORT_SIDE, _TILE, _PATCH, _MAX_PATCHES = 2_048, 768, 512, 32, 1_536
 _TILES = {
     "gpt-4o-mini": (2_833, 5_667), "gpt-4o": (85, 170), "gpt-4.1": (85, 170), "gpt-4.5": (85, 170),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
 
+from agentsh.base.pattern import later
 from agentsh.base.text import head_bytes, middle_cut
 from agentsh.context.images import RESULTS, Sight, is_image
 from agentsh.context.state import AgentItem, CallState, CommandItem, Compacted, Told, UserItem
@@ -22,7 +23,7 @@ SUMMARY = "<summary>\nWhat came before in this session, in short; the whole is i
 COMMAND = "<user_command>\nThe user ran this in the workspace.\n\n$ {command}\n{ending}\n{output}\n</user_command>"
 CHANGES = "<changes>\nWhat is no longer as it was told before; it holds from here on.\n\n{text}\n</changes>"
 
-_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_NAME = later(r"[^a-zA-Z0-9_-]")
 MAX_NAME_CHARS = 64
 """Of function names, as OpenAI documents them: letters, digits, underscores and dashes."""
 MAX_ID_CHARS = 40
@@ -44,8 +45,8 @@ def _refuse(constant: str) -> object:
     raise ValueError(f"{constant} is no JSON")
 
 
-_BRACKETS = re.compile(r"[\[\]{}]")
-_STRINGS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_BRACKETS = later(r"[\[\]{}]")
+_STRINGS = later(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _STRICT = json.JSONDecoder(parse_constant=_refuse)
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+from agentsh.base.pattern import later
 from agentsh.base.text import middle_cut
 from agentsh.context.compaction import first_shown
 from agentsh.context.images import images_of, too_many, without_images
@@ -51,7 +52,7 @@ Write at most {max_words} words. Write nothing but the summary, and call no tool
 AGAIN = "\n\nAn earlier attempt could not be used. Keep to the headings and to the limit of {max_words} words."
 WISHES = "\n\nThe user asks of this summary: {instructions}"
 
-_HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]*\**([A-Za-z ]+)", re.MULTILINE)
+_HEADING = later(r"^[ \t]*#{1,6}[ \t]*\**([A-Za-z ]+)", re.MULTILINE)
 
 
 def summary_messages(

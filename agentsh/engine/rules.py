@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from agentsh.base.light import dataclass
+from agentsh.base.pattern import later
 from agentsh.engine.shell.words import names
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from agentsh.engine.shell.judge import Part
 
-_RULE = re.compile(r"([a-z][a-z_]*)(?:\((.+)\))?", re.DOTALL)
+_RULE = later(r"([a-z][a-z_]*)(?:\((.+)\))?", re.DOTALL)
 WEB = "web_fetch"
 _COMMAND_TOOLS = frozenset({"shell"})
 _READING = frozenset({"read", "grep", "list", "glob"})

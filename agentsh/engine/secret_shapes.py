@@ -12,6 +12,8 @@ from functools import cache
 from math import log2
 from typing import NamedTuple
 
+from agentsh.base.pattern import later
+
 START = r"(?:(?<![A-Za-z0-9_+/=-])|(?<=\\[nrt]))"
 """Not in the middle of a word; a line break inside of a JSON text is two characters of which one is a letter."""
 _WORD = r"[A-Za-z0-9_-]"
@@ -55,8 +57,8 @@ _WHOLE = (
     ("-u ", r"-u [^\s:'\"]{1,64}:([^\s'\"]{4,200})"),
     ("--user ", r"--user [^\s:'\"]{1,64}:([^\s'\"]{4,200})"),
 )
-_KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_BEGIN = later(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_END = later(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 
 _PASSWORD = r"(?:PASS(?:WORD|WD|PHRASE)|SECRETS?(?:_KEY(?:_BASE)?)?|CREDENTIALS?)"
 _KEY = r"(?:(?:API|ACCESS|PRIVATE|SECRET|ENCRYPTION|SIGNING|MASTER|AUTH|SERVICE|ACCOUNT)_?KEY|TOKEN|KEY)"
@@ -72,7 +74,7 @@ _ASSIGNED = (
     rf"(?:(?P<weak>{_PASSWORD.replace('_', '[_-]?')})|{_KEY.replace('_?', '[_-]?')}))){_OPEN}"
     r"(?P<value>[^\s\"'`\\#;,&|<>(){}\[\]]{8,})(?=[\"'\\\s,;]|$)"
 )
-_BARE = re.compile(r"[A-Za-z0-9_+/.-]+$")
+_BARE = later(r"[A-Za-z0-9_+/.-]+$")
 _NAMES_MARKERS = ("pass", "secret", "credential", "key", "token")
 _SECRET_NAME = rf"(?:^|_)(?:(?P<weak>{_PASSWORD})|{_KEY})(?:_\d+)?$"
 _HARMLESS_NAME = r"(?i)(?:PUBLIC|PRIMARY|FOREIGN|SORT|PARTITION|CACHE|HOT|NEXT|PAGE|GPG)[_-]?KEY$"
@@ -82,8 +84,8 @@ _NO_VALUE = (
     rf"{_FILLER}|(?:\./|~|/)|.*://|"
     r"[a-z_][\w-]*(?:\.[a-z_]\w*)+$|sha\d+[:-]|true|false|none|null|undefined|process\.|os\."
 )
-_JOINTS = re.compile(r"[^A-Za-z0-9]+")
-_ORDINARY = re.compile(r"[A-Za-z]{0,16}\d{0,4}|\d+|[A-Za-z]{0,3}\d+[A-Za-z]{0,3}")
+_JOINTS = later(r"[^A-Za-z0-9]+")
+_ORDINARY = later(r"[A-Za-z]{0,16}\d{0,4}|\d+|[A-Za-z]{0,3}\d+[A-Za-z]{0,3}")
 """Of which names and versions are made: a word, with or without a number; a number."""
 STRONG_CHARS = 12
 WEAK_CHARS = 8

@@ -1,7 +1,6 @@
 """Cleans text that is still growing, so that what is shown of it is the start of what will be recorded."""
 
-import re
-
+from agentsh.base.pattern import later
 from agentsh.engine.secrets import Secrets
 
 MAX_HELD_CHARS = 16_000
@@ -9,10 +8,10 @@ MAX_HELD_CHARS = 16_000
 CONTEXT_CHARS = 400
 """Kept of a long line, to tell by a name before it that a value is secret."""
 _MAX_LINE_CHARS = 2_000
-_WORD = re.compile("[!-~]*")
+_WORD = later("[!-~]*")
 MAX_WORD_CHARS = 2_000
 """Of a word that is waited for: the longest keys are web tokens."""
-_END = re.compile("-----END [A-Z0-9 ]*-----")
+_END = later("-----END [A-Z0-9 ]*-----")
 _FILLING = ("...", "###", "===", "***")
 
 

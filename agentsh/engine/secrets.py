@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
+from agentsh.base.pattern import later
 from agentsh.context.images import KINDS
 from agentsh.engine.secret_shapes import Found, find, may_begin, strong
 
-PLACEHOLDER = re.compile("‹secret:([0-9a-f]{8})›")
+PLACEHOLDER = later("‹secret:([0-9a-f]{8})›")
 SHORTEST_CHARS = 8
 """Nothing shorter holds a name and its value."""
 LARGE_CHARS, KEPT_CLEANED = 10_000, 8

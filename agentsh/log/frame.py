@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from zlib import crc32
 
+from agentsh.base.pattern import later
 from agentsh.log.record import FORMAT, Draft, Header, Record
 
 CRC_TAIL = len(b',"crc":"00000000"}\n')
 
 _ESCAPED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
-_PAIRS = re.compile("([\ud800-\udbff])([\udc00-\udfff])")
+_PAIRS = later("([\ud800-\udbff])([\udc00-\udfff])")
 _dumps = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _raw_decode = json.JSONDecoder().raw_decode
 

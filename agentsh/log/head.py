@@ -1,8 +1,8 @@
 """Reads the first line of a segment, and gets by without it where it is damaged."""
 
 import json
-import re
 
+from agentsh.base.pattern import later
 from agentsh.log.frame import BadLine, crc_fits, decode_header, header_format
 from agentsh.log.record import FORMAT, Header
 from agentsh.log.salt import mend_header, salt_votes
@@ -12,7 +12,7 @@ HEAD_BYTES = 1 << 20
 """First bytes of a segment that are searched for lines to solve its salt from; 40 of the longest lines."""
 
 _BOM = b"\xef\xbb\xbf"
-_END = re.compile(rb',"crc":"[0-9a-f]{8}"\}')
+_END = later(rb',"crc":"[0-9a-f]{8}"\}')
 _FAMILY = "agentsh-log/"
 
 

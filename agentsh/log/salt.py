@@ -5,10 +5,10 @@ line of known crc gives the one start value that fits it: a system of 32 equatio
 A second line that gives the same value confirms it.
 """
 
-import re
 from collections import Counter
 from zlib import crc32
 
+from agentsh.base.pattern import later
 from agentsh.log.frame import CRC_TAIL, BadLine, decode_header
 from agentsh.log.record import Header
 
@@ -19,7 +19,7 @@ ENOUGH_VOTES = 3
 MAX_HEADER_BYTES = 4096
 """A header is about 250 bytes; what is much longer is not searched for its one wrong byte."""
 
-_TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}\n\Z')
+_TAIL = later(rb',"crc":"([0-9a-f]{8})"\}\n\Z')
 
 
 def solve_start(data: bytes, crc: int) -> int:

@@ -1,10 +1,10 @@
 """Reads sealed segments: only the frames that are wanted, and what is left of a file that is damaged or cut short."""
 
 import os
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from agentsh.base.pattern import later
 from agentsh.log.files import READ, FileSystem
 from agentsh.log.head import HEAD_BYTES, read_head
 from agentsh.log.scan import Flaw, Head, SegmentScan
@@ -29,7 +29,7 @@ SHORTEST_RECORD = 80
 END_BYTES = 16 << 10
 """Last bytes of a file that are read at first: table and description of 64 MiB are 1 KiB."""
 
-_SEQ = re.compile(rb'\{"seq":([1-9][0-9]{0,17}),')
+_SEQ = later(rb'\{"seq":([1-9][0-9]{0,17}),')
 
 
 class Frame(NamedTuple):

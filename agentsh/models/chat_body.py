@@ -1,10 +1,10 @@
 """The bytes of a Chat Completions request, as a pure function of the prompt: stdlib only, no client."""
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from agentsh.base.pattern import later
 from agentsh.ports.model import Call, Image, Message, Prompt
 
 OPTIONS = (
@@ -24,8 +24,8 @@ OURS = frozenset({"model", "stream", "stream_options", "tools", "messages", "ext
 MAX_NAME_CHARS = 64
 """OpenAI's limit for the name of a tool; its pattern is the one below."""
 
-_NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
-_SURROGATES = re.compile("[\ud800-\udfff]")
+_NOT_IN_A_NAME = later(r"[^a-zA-Z0-9_-]")
+_SURROGATES = later("[\ud800-\udfff]")
 _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 

@@ -1,11 +1,11 @@
 """Chunks of a Chat Completions stream into previews and one Reply, as servers really send them. Pure."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from agentsh.base.light import dataclass, field
+from agentsh.base.pattern import later
 from agentsh.events.base import Usage
 from agentsh.events.signals import ReasoningDelta, TextDelta
 from agentsh.ports.model import Call, Reply
@@ -31,8 +31,8 @@ FINISHES: Mapping[str, Finish] = {
 BROKEN = frozenset({"error", "network_error", "abort", "aborted", "cancelled", "insufficient_system_resource"})
 """Finish reasons that say that the answer is not whole (OpenRouter, GLM, vLLM, DeepSeek)."""
 
-_HIGH = re.compile("[\ud800-\udbff]\\Z")
-_SURROGATES = re.compile("[\ud800-\udfff]")
+_HIGH = later("[\ud800-\udbff]\\Z")
+_SURROGATES = later("[\ud800-\udfff]")
 
 
 class ErrorInReply(Exception):

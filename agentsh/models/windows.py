@@ -1,12 +1,12 @@
 """The context windows of models: from what a server's list of models says, and from the data that ships with us."""
 
 import json
-import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from agentsh.base.pattern import later
 from agentsh.ports.window import Window
 
 DATA = Path(__file__).parent / "data" / "windows.json"
@@ -30,7 +30,7 @@ _REQUEST = ("max_prompt_tokens", "max_input_tokens")
 _NESTED = (("top_provider",), ("meta",), ("capabilities", "limits"))
 """OpenRouter: the provider behind a route may give less than the model could. llama.cpp. GitHub Copilot."""
 
-_DATED = re.compile(r"(?:[-@](?:20\d\d-?\d\d-?\d\d|\d{4}|latest|preview))+$")
+_DATED = later(r"(?:[-@](?:20\d\d-?\d\d-?\d\d|\d{4}|latest|preview))+$")
 
 
 def of_card(card: Mapping[str, Any]) -> Window | None:

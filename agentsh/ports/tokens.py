@@ -5,6 +5,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from agentsh.base.pattern import later
+
 
 class TokenCounter(Protocol):
     """Counts or estimates tokens."""
@@ -87,14 +89,14 @@ class PieceEstimate:
 
 # One match, one token: words with their blank, pieces of longer words, three digits, two signs, blanks, line ends.
 # Signs and blanks are listed, and the last class is negated: ranges up to the last character take 7 ms to compile.
-_PIECES = re.compile(
+_PIECES = later(
     r" ?[A-Z]?[a-z]{1,8}(?![a-z])|[A-Z]?[a-z]{4}|[A-Z]{1,2}|[0-9]{1,3}"
     r"| ?[\x00-\x08\x0e-\x1b!-/:-@\[-`{-\x7f]{1,2}|[ \t\x0b\x0c\x1c-\x1f]{1,64}|[\r\n]{1,16}"
     r"|[\x80-\u036f]|[\u0370-\u07ff]{1,2}|[^\x00-\u07ff]"
 )
 # Letters that stand beside each other in no word, or in few: there tokens are of one or two letters.
-_CLUSTERS = re.compile("[b-df-hj-np-tv-xzB-DF-HJ-NP-TV-XZ]{4,}")
-_ODD_PAIRS = re.compile("[jqv-xzJQV-XZ][b-df-hjkm-np-rtv-xzB-DF-HJKM-NP-RTV-XZ]")
+_CLUSTERS = later("[b-df-hj-np-tv-xzB-DF-HJ-NP-TV-XZ]{4,}")
+_ODD_PAIRS = later("[jqv-xzJQV-XZ][b-df-hjkm-np-rtv-xzB-DF-HJKM-NP-RTV-XZ]")
 
 
 class _Beyond(NamedTuple):

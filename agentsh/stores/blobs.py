@@ -1,7 +1,6 @@
 """Blobs as files: content-addressed, compressed, shared by all sessions of a home, and never half there."""
 
 import os
-import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from agentsh.base.errors import BlobMissing, LogWriteFailed
 from agentsh.base.ids import random_hex
+from agentsh.base.pattern import later
 from agentsh.log.files import CREATE, LOCK_FILE, READ, FileSystem, RealFiles, make_dirs, write_all
 from agentsh.log.reserve import NO_ROOM
 from agentsh.log.segment import chunks, discard, exists
@@ -19,7 +19,7 @@ LEVEL = 3
 """zstd level: 75 % saved at over 300 MB/s (reference/durability.md, table e)."""
 MAX_REMEMBERED = 20_000
 
-_REF = re.compile(r"sha256:([0-9a-f]{64})")
+_REF = later(r"sha256:([0-9a-f]{64})")
 
 
 class FileBlobs:

@@ -1,9 +1,10 @@
 """Keeps the output of a process within bounds: its head and tail, its whole while that is small, and a preview."""
 
 import codecs
-import re
 import time
 from collections.abc import Callable
+
+from agentsh.base.pattern import later
 
 MAX_WHOLE_BYTES = 10 * 1024 * 1024
 """Up to here the whole output is kept; beyond, only its head and tail."""
@@ -14,7 +15,7 @@ MAX_PREVIEW_BYTES = 16_384
 _SAMPLE_BYTES = 8_192
 _DUMP_BYTES = 64
 # Controls that no text has: all of C0 but for \\a \\b \\t \\n \\v \\f \\r and ESC, which terminal output is full of.
-_ODD = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f]")
+_ODD = later(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f]")
 _MOSTLY = 0.3
 _MIN_JUDGED_BYTES = 32  # of fewer bytes nothing can be said by their share
 _HEAD_SHARE = 2 / 3

@@ -1,7 +1,6 @@
 """Copies a tree as it is: content, links, modes, times and empty directories; nothing is shared with the original."""
 
 import os
-import shutil
 import stat
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -97,6 +96,8 @@ def copy(
     Raises:
         OSError: the target cannot be written.
     """
+    import shutil
+
     unreadable = done_bytes = 0
     for directory in what.directories:
         (target / directory).mkdir(mode=0o700, exist_ok=exist_ok)

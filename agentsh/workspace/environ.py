@@ -4,6 +4,8 @@ import os
 import re
 from collections.abc import Mapping
 
+from agentsh.base.pattern import later
+
 SESSION_MARK = "AGENTSH_SESSION"
 """Names the session in every process that it started, so that strays can be found in /proc/PID/environ."""
 RUN_MARK = "AGENTSH_RUN"
@@ -21,9 +23,9 @@ _NAMES = """
     http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY
 """
 _ALLOWED = frozenset(_NAMES.split())
-_SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
+_SECRET_NAME = later("KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 # user:password@ in a proxy or index URL.
-_SECRET_VALUE = re.compile(r"://[^/\s@]+@")
+_SECRET_VALUE = later(r"://[^/\s@]+@")
 
 _FIXED = {
     "TERM": "dumb",

@@ -1,12 +1,13 @@
 """Runs git for agentsh itself: quietly, without hooks or prompts, and never writing to a repository that it reads."""
 
 import os
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+
+from agentsh.workspace.sandbox import on_path
 
 TIMEOUT_S = 600.0
 _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0", "-c", "advice.all=false")
@@ -31,7 +32,7 @@ class Repository(NamedTuple):
 
 def available() -> bool:
     """Tell whether there is a git at all."""
-    return shutil.which("git") is not None
+    return on_path("git") is not None
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -6,14 +6,13 @@ now was put there by a command.
 
 import os
 import re
-import secrets
-import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from agentsh.base.ids import random_hex
 from agentsh.workspace.git import GitFailed, git
 
 MAX_KEPT_BYTES = 1_000_000
@@ -159,7 +158,7 @@ class GitWatch:
     def _put_directory_back(self) -> None:
         """Set aside what stands in the place of `.git`, and move that back, if it is anywhere in the workspace."""
         with suppress(FileNotFoundError):
-            os.rename(".git", f".git-{secrets.token_hex(4)}", src_dir_fd=self._root, dst_dir_fd=self._root)
+            os.rename(".git", f".git-{random_hex(4)}", src_dir_fd=self._root, dst_dir_fd=self._root)
         top, where = os.readlink(f"/proc/self/fd/{self._root}"), os.readlink(f"/proc/self/fd/{self._git}")
         *above, name = os.path.relpath(where, top).split("/")
         fd = os.dup(self._root)
@@ -245,6 +244,8 @@ def _restore(name: str, directory: int, kept: _Kept | None) -> None:
                     if fd is not None:
                         os.fchmod(fd, stat.S_IMODE(kept.mode))
                 return
+            import shutil
+
             shutil.rmtree(name, dir_fd=directory)
         else:
             os.unlink(name, dir_fd=directory)

@@ -48,6 +48,12 @@ class Bounds(NamedTuple):
     limits: Limits = Limits()
 
 
+def on_path(name: str) -> str | None:
+    """Return where a program is: `shutil.which`, which takes 2 ms to load."""
+    places = (os.path.join(place, name) for place in os.get_exec_path())
+    return next((path for path in places if os.path.isfile(path) and os.access(path, os.X_OK)), None)
+
+
 @dataclass(slots=True)
 class Launch:
     """How a command is started in a sandbox: what to execute, with what in its environment and which descriptors.

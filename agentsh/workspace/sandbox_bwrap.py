@@ -4,12 +4,11 @@ Measured (2 cores, Linux 6.18, bubblewrap 0.8): 4 to 6 ms for a command. Options
 """
 
 import os
-import shutil
 import stat
 import subprocess
 from collections.abc import Iterator, Sequence
 
-from agentsh.workspace.sandbox import Bounds, Found, Launch, memory_file, ulimits
+from agentsh.workspace.sandbox import Bounds, Found, Launch, memory_file, on_path, ulimits
 from agentsh.workspace.seccomp import for_namespaces
 
 BASH = "/bin/bash"
@@ -30,7 +29,7 @@ _LOOK = (
 
 def probe() -> Found:
     """Run a command in a sandbox like the real one."""
-    program = shutil.which("bwrap")
+    program = on_path("bwrap")
     if program is None:
         return Found(False, "bubblewrap is not installed")
     argv = [program, *_NAMESPACES, "--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
@@ -59,7 +58,7 @@ class Bubblewrap:
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
-        self._program = shutil.which("bwrap") or "bwrap"
+        self._program = on_path("bwrap") or "bwrap"
         self._filter = for_namespaces()
 
     def launch(self, argv: Sequence[str], cwd: str) -> Launch:

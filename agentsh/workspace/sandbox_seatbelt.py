@@ -1,12 +1,11 @@
 """Seatbelt: `sandbox-exec` of macOS with a profile. Only the profile's text is tested where this is developed."""
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 
-from agentsh.workspace.sandbox import Bounds, Found, Launch, with_limits
+from agentsh.workspace.sandbox import Bounds, Found, Launch, on_path, with_limits
 
 PROBE_S = 5.0
 
@@ -15,7 +14,7 @@ def probe() -> Found:
     """Run a command under a profile that allows it."""
     if sys.platform != "darwin":
         return Found(False, "only macOS has it")
-    program = shutil.which("sandbox-exec")
+    program = on_path("sandbox-exec")
     if program is None:
         return Found(False, "sandbox-exec is not there")
     try:

@@ -14,12 +14,12 @@ import json
 import os
 import re
 import shlex
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
 
+from agentsh.base.pattern import later
 from agentsh.workspace.environ import is_secret
 
 BASH = "/bin/bash"
@@ -32,9 +32,9 @@ MAX_EXPORTS_BYTES = 12_000
 _FROM_FD = 100
 # Below it a command may want descriptors of its own: `exec 3>file`.
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_NAME = later(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 # Of the shell itself, of this machinery, or read-only.
-_OURS = re.compile(
+_OURS = later(
     r"_|PWD|OLDPWD|SHLVL|IFS|PS[0-4]|PPID|UID|EUID|SHELLOPTS|BASH.*|ENV|PROMPT_COMMAND|XDG_RUNTIME_DIR"
     r"|GIT_CEILING_DIRECTORIES|AGENTSH_.*"
 )
@@ -139,6 +139,8 @@ def _file() -> int:
         with suppress(OSError):
             fcntl.fcntl(low, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
     else:
+        import tempfile
+
         low, name = tempfile.mkstemp()
         os.unlink(name)
     try:

@@ -1,7 +1,6 @@
 """The choice of a sandbox, what it is told, and the texts and tables that cannot be run here."""
 
 import os
-import platform
 import re
 from pathlib import Path
 
@@ -118,13 +117,13 @@ def test_numbers_of_system_calls(column: int) -> None:
 
 def test_filters_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     for machine, arch in (("x86_64", X86_64), ("aarch64", AARCH64)):
-        monkeypatch.setattr(platform, "machine", lambda machine=machine: machine)
+        monkeypatch.setattr(os, "uname", lambda machine=machine: os.uname_result(("Linux", "", "", "", machine)))
         for program in (for_namespaces(), for_landlock(network=False), for_landlock(network=True)):
             assert program is not None
             assert len(program) % 8 == 0
             assert len(program) // 8 < 4096  # BPF_MAXINSNS
             assert arch.to_bytes(4, "little") in program[:24]
-    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "", "", "", "riscv64")))
     assert for_namespaces() is None
 
 
