@@ -8,10 +8,10 @@ one whose process died is simply done again.
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing.connection import Connection, Pipe, wait
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
 _T = TypeVar("_T")
@@ -130,6 +130,7 @@ class Crew:
     def _start(self) -> None:
         import multiprocessing
         import sys
+        from multiprocessing.connection import Pipe
 
         # A fork has everything loaded; elsewhere it is not safe (macOS) or not there.
         forks = sys.platform == "linux"
@@ -146,6 +147,8 @@ class Crew:
         """Take what is there, or (None) wait for something; and see that all have enough in hand."""
         busy = {other.line: other for other in self._others if other.in_hand}
         if busy:
+            from multiprocessing.connection import wait
+
             for line in wait(list(busy), timeout_s):
                 self._take(busy[line])  # type: ignore[index]  # of typeshed: `wait` returns what it was given
         for other in tuple(self._others):
