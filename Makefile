@@ -45,9 +45,9 @@ check:
 soak: install-test
 	$(BIN)/pytest -m soak -n 0 -s
 
-# The table of targets, on a machine that does nothing else; some minutes.
+# The table of targets, on a machine that does nothing else; some minutes. BENCH=--quick: five at most, fewer rounds.
 bench: install
-	$(BIN)/python benches/all.py --svg docs/benches.svg
+	$(BIN)/python benches/all.py $(BENCH) --svg docs/benches.svg
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -11,7 +11,8 @@ from agentsh.app.remembered import as_told
 from agentsh.base.text import plural
 from agentsh.log.store import Damage
 from agentsh.stores.marks import Marks
-from agentsh.stores.verify import Finding, Verifier
+from agentsh.stores.session_check import Finding
+from agentsh.stores.verify import Verifier
 
 MARKS_FILE = "verified.json"
 """In a home: what `--incremental` need not read again. A cache."""

@@ -13,7 +13,7 @@ _ESCAPES = later(
 )
 
 
-_LEFT_OUT = re.compile(r"\[… (\d[\d,]{0,15}) lines …\]")
+_LEFT_OUT = later(r"\[… (\d[\d,]{0,15}) lines …\]")
 
 
 def clean(text: str) -> str:
@@ -27,7 +27,7 @@ def clean(text: str) -> str:
     return _CONTROLS.sub("", _ESCAPES.sub("", text))
 
 
-_UNSEEN = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_UNSEEN = later("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
 
 def escaped(json_text: str) -> str:

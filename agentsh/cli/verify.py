@@ -13,7 +13,7 @@ from agentsh.app.width import draws
 from agentsh.base.errors import AgentshError, UsageProblem
 from agentsh.base.text import clean, plural
 from agentsh.cli.guard import json_line
-from agentsh.stores.verify import Finding
+from agentsh.stores.session_check import Finding
 
 if TYPE_CHECKING:
     from agentsh.app.contexts import Checks

@@ -15,13 +15,22 @@ from agentsh.log.files import CREATE, READ, FileSystem, write_all
 from agentsh.log.recover import move_aside
 from agentsh.log.scan import Flaw, SegmentScan
 from agentsh.log.sealed import SealedFile, first_seq
-from agentsh.log.seekable import FRAME_BYTES, MAX_FRAME_BYTES, Description, PackerBeside, pieces
+from agentsh.log.seekable import (
+    FRAME_BYTES,
+    MAX_FRAME_BYTES,
+    Description,
+    PackerBeside,
+    UnpackersBeside,
+    pieces,
+)
 from agentsh.log.segment import SEALED, chunks, closed_segments, discard, exists
 
 NEW = ".new"
 """What a sealed segment's name ends with until it is whole, durable and verified."""
 MIN_BYTES = 1 << 20
 """Shorter closed segments (behind a rescue, or a damaged header) are left as they are: nothing much to save."""
+SYNC_BYTES = 4 << 20
+"""Written between two syncs, so that the disk works while frames are packed; the last one makes all of it durable."""
 
 
 class Stopped(Exception):
@@ -134,10 +143,20 @@ def _write(
     files: FileSystem, segment: Segment, out: int, stopped: Callable[[], bool], frame_bytes: int
 ) -> Description:
     """Write the sealed form of a segment, verifying every line on the way."""
+    from concurrent.futures import ThreadPoolExecutor
+
     head = segment.head
     if head.header is None or not head.intact or head.flaws or head.start != len(head.header.raw):
         raise Unsealable("its header is damaged")
-    digest, firsts, size = sha256(), list[int](), 0
+    digest, firsts, size, unsynced = sha256(), list[int](), 0, 0
+
+    def write(data: bytes) -> None:
+        nonlocal unsynced
+        write_all(files, out, data)
+        unsynced += len(data)
+        if unsynced >= SYNC_BYTES:
+            files.sync(out)
+            unsynced = 0
 
     def packed() -> Iterator[bytes]:
         nonlocal size
@@ -148,20 +167,22 @@ def _write(
             if stopped():
                 raise Stopped
             firsts.append(first)
-            digest.update(piece)
+            hashing.submit(digest.update, piece)
             for frame in packer.give(piece):
-                write_all(files, out, frame)
+                write(frame)
             yield piece if size else piece[head.start :]
             size += len(piece)
 
-    with PackerBeside() as packer:
+    # What reads and checks the lines is as busy as those who pack: so the hash is not taken here.
+    with PackerBeside() as packer, ThreadPoolExecutor(1, "hash") as hashing:
         first, last = _verify_lines(SegmentScan(head, packed()))
         for frame in packer.rest():
-            write_all(files, out, frame)
+            write(frame)
+        hashing.shutdown()
         description = Description(
             segment.ordinal, first, last, size, digest.hexdigest(), tuple(firsts), head.header.raw
         )
-        write_all(files, out, packer.end(description))
+        write(packer.end(description))
     return description
 
 
@@ -182,24 +203,23 @@ def _verify_lines(scan: SegmentScan) -> tuple[int, int]:
 
 def _verified(files: FileSystem, path: str, stopped: Callable[[], bool]) -> Description | None:
     """Return the description of a sealed file whose content is what it says, else None."""
-    from concurrent.futures import Future, ThreadPoolExecutor
-
     fd = files.open(path, READ)
     try:
         sealed, digest = SealedFile(files, fd), sha256()
         if not sealed.whole or sealed.description is None:
             return None
-        hashing: Future[None] | None = None
-        with ThreadPoolExecutor(1, "hash") as beside:  # of what was unpacked, while the next frame is
+
+        def packed() -> Iterator[tuple[bytes, int]]:
             for frame in sealed.frames:
                 if stopped():
                     raise Stopped
-                content = sealed.unpack(frame)
+                yield sealed.packed(frame), frame.raw_size
+
+        with UnpackersBeside() as unpackers:
+            for frame, content in zip(sealed.frames, unpackers.frames(packed()), strict=True):
                 if content is None or first_seq(content) != frame.first_seq:
                     return None
-                if hashing is not None:
-                    hashing.result()
-                hashing = beside.submit(digest.update, content)
+                digest.update(content)
         return sealed.description if digest.hexdigest() == sealed.description.raw_sha256 else None
     finally:
         files.close(fd)

@@ -85,10 +85,15 @@ class SealedFile:
         Raises:
             OSError: the disk refused.
         """
-        if frame.lost:
-            return None
-        packed = self._read(frame.at, frame.size)
-        return self._unpacking().frame(packed, frame.raw_size)
+        return None if frame.lost else self._unpacking().frame(self.packed(frame), frame.raw_size)
+
+    def packed(self, frame: Frame) -> bytes:
+        """Return a frame as it is in the file.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        return self._read(frame.at, frame.size)
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Return up to `size` bytes of the content from `offset` to the end of its frame; none where that is lost.

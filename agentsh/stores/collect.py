@@ -19,8 +19,9 @@ from agentsh.log.lease import holder_of
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.pull import INCOMING
 from agentsh.stores.references import NotReadable, References, Stamp, files_in, read_references
+from agentsh.stores.session_check import Finding
 from agentsh.stores.trash import DIRECTORY, LOG, Trash, Trashed, gone_in
-from agentsh.stores.verify import Finding, Verifier
+from agentsh.stores.verify import Verifier
 
 GRACE_S = 86_400.0
 """A younger blob may belong to an event that waits for room on the disk. git gives two weeks for the same reason."""

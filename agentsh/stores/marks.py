@@ -30,13 +30,14 @@ class Marks:
         self._sessions = _load(self._path)
         self._changed = False
 
-    def get(self, session: str, ordinal: str) -> Mark | None:
-        """Return the mark of a segment, or None."""
-        row = self._sessions.get(session, {}).get(ordinal)
-        if row is None or len(row) != 8:
-            return None
-        size, mtime_ns, inode, first, last, first_dur, last_dur, crc = row
-        return Mark(size, mtime_ns, inode, Run(first, last, first_dur, last_dur, crc))
+    def of(self, session: str) -> dict[str, Mark]:
+        """Return the marks of a session, by the ordinal of the segment."""
+        found = {}
+        for ordinal, row in self._sessions.get(session, {}).items():
+            if len(row) == 8:
+                size, mtime_ns, inode, first, last, first_dur, last_dur, crc = row
+                found[ordinal] = Mark(size, mtime_ns, inode, Run(first, last, first_dur, last_dur, crc))
+        return found
 
     def put(self, session: str, ordinal: str, mark: Mark) -> None:
         """Remember a segment."""

@@ -19,8 +19,9 @@ from agentsh.stores.local_log import LocalLog
 from agentsh.stores.manifest import Manifest, Part, Upped, blob_key, decode, line_hash, manifest_key, named_blobs
 from agentsh.stores.push import each
 from agentsh.stores.sealed_content import sealed_content
+from agentsh.stores.session_check import Finding
 from agentsh.stores.trash import Trash
-from agentsh.stores.verify import Finding, Verifier
+from agentsh.stores.verify import Verifier
 
 INCOMING = "incoming"
 """In a home: sessions that are on their way. A pull that was cut short goes on from there."""

@@ -1,4 +1,4 @@
-"""One thread for everything of a log that blocks, in the order of the calls, so that the event loop never waits.
+"""One thread for everything of a log that blocks, in the order of the calls: the loop waits only for what is brief.
 
 The way there and back is taken by every event, and is half of what it costs; an executor's would be a third longer.
 """

@@ -22,7 +22,8 @@ from agentsh.log.segment import closed_name
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.jsonl import JsonlStore
 from agentsh.stores.repair import repairing
-from agentsh.stores.verify import Finding, Verifier
+from agentsh.stores.session_check import Finding
+from agentsh.stores.verify import Verifier
 from tests.log.disks import FaultyFiles, UnsyncedFiles
 from tests.log.logs import SESSION, TS, header, line, lines
 

@@ -13,7 +13,8 @@ from agentsh.log.sealed import SealedFile
 from agentsh.log.seekable import Packer, pieces
 from agentsh.log.segment import closed_name
 from agentsh.stores.marks import Marks
-from agentsh.stores.verify import Finding, Verifier
+from agentsh.stores.session_check import Finding
+from agentsh.stores.verify import Verifier
 from tests.log.logs import SESSION, TS, header, lines
 from tests.log.sealed_logs import unpacked
 from tests.stores.test_repair import Place, bodies
@@ -78,7 +79,7 @@ def test_sealed_segments_are_checked_the_quick_way(place: Place, monkeypatch: py
     place.log.unlink()
     head = head_of(3, 61, sha256((place.directory / closed_name(2, 41)).read_bytes()).hexdigest())
     place.put(head.raw + b"".join(lines(head, 61, 80)))
-    monkeypatch.setattr("agentsh.stores.verify._survey", None)
+    monkeypatch.setattr("agentsh.stores.session_check._survey", None)
     found = verified(place)
     assert (found.ok, found.records) == (True, 80)
     assert found.checked_bytes > sealed(place, 0).stat().st_size + sealed(place, 1).stat().st_size

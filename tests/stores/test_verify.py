@@ -19,7 +19,8 @@ from agentsh.log.segment import closed_name
 from agentsh.log.store import Damage
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.marks import Marks
-from agentsh.stores.verify import Finding, Verifier
+from agentsh.stores.session_check import Finding
+from agentsh.stores.verify import Verifier
 from tests.log.logs import SESSION, TS, header, line, lines
 
 HEAD = header()
@@ -69,11 +70,16 @@ def test_many_processes_say_the_same(sessions: Path) -> None:
         head = header(session=session)
         data = head.raw + b"".join(lines(head, 1, 30))
         put(sessions, data if n % 3 else data[:900] + b"?" + data[901:], session=session)
-    one = list(Verifier(str(sessions), None, jobs=1).check(ids))
-    two = list(Verifier(str(sessions), None, jobs=2).check(ids))
+    with_blob(sessions)[0].unlink()
+    ids.append(SESSION)
+    blobs, marks = str(sessions.parent / "blobs"), [Marks(sessions.parent / f"marks{n}") for n in range(2)]
+    one, two = (list(Verifier(str(sessions), blobs, jobs=n + 1, marks=marks[n]).check(ids)) for n in range(2))
     assert one == two
+    assert [marks[0].of(session) for session in ids] == [marks[1].of(session) for session in ids]
+    again = Verifier(str(sessions), blobs, jobs=2, marks=marks[1], incremental=True).check(ids)
+    assert [bool(f.checked_bytes) for f in again] == [n % 3 == 0 for n in range(40)] + [True]
     assert [f.session for f in one] == ids
-    assert [f.ok for f in one] == [bool(n % 3) for n in range(40)]
+    assert [f.ok for f in one] == [bool(n % 3) for n in range(40)] + [False]
 
 
 def test_stretches_join(sessions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
