@@ -14,6 +14,7 @@ from agentsh.app.stores import event_store
 from agentsh.base.errors import LogError, LogWriteFailed, SessionMissing, SessionReadOnly
 from agentsh.log.files import RealFiles
 from agentsh.log.lease import take
+from agentsh.log.reserve import NO_ROOM
 from agentsh.stores.archiving import Archived, archive_session, unarchive_session
 from agentsh.stores.trash import Trash, Trashed
 
@@ -71,8 +72,10 @@ def unexported(place: Place) -> tuple[str, list[str] | None] | None:
     return (str(source) if source is not None else "nothing", files)
 
 
-def remove(place: Place) -> str:
+def remove(place: Place, *, now: bool = False) -> str:
     """Move a session, its log and its own workspace, to the trash; return where, below the home.
+
+    now: remove it for good, which takes no room on the disk; returns an empty text.
 
     Raises:
         SessionHeld: somebody has it open.
@@ -88,13 +91,20 @@ def remove(place: Place) -> str:
             if AVAILABLE:
                 kill_session(place.id)  # what a killed agentsh left running must not go on in the trash
             own = str(workspace) if workspace.is_dir() and not workspace.is_symlink() else None
-            where = Trash(str(place.home.root)).put(place.id, why="rm", workspace=own)
+            trash = Trash(str(place.home.root))
+            if now:
+                trash.remove(place.id, workspace=own)
+                where = ""
+            else:
+                where = trash.put(place.id, why="rm", workspace=own)
         finally:
             lease.release()
     except FileNotFoundError as error:
         raise SessionMissing(f"no session {place.id}") from error
     except OSError as error:
-        raise LogWriteFailed(f"cannot move session {place.id} to the trash: {error.strerror or error}") from error
+        full = f"`agentsh rm --now {place.id}` removes it for good" if error.errno in NO_ROOM else None
+        what = f"remove session {place.id}" if now else f"move session {place.id} to the trash"
+        raise LogWriteFailed(f"cannot {what}: {error.strerror or error}", hint=full) from error
     SummaryIndex(place.home.index_file).forget([place.id])
     return where
 

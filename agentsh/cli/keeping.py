@@ -58,11 +58,12 @@ def unarchive(sessions: Ids) -> None:
 def rm(
     sessions: Ids,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="For good, not to the trash: it takes no room.")] = False,
 ) -> None:
     """Move sessions to the trash, with their workspaces. Asks where a workspace holds something new."""
     from agentsh.cli import rm as command
 
-    raise typer.Exit(guarded(lambda: command.rm(sessions, yes=yes)))
+    raise typer.Exit(guarded(lambda: command.rm(sessions, yes=yes, now=now)))
 
 
 def restore(session: Annotated[str, typer.Argument(metavar="ID", help="An id, or a part of one.")]) -> None:

@@ -9,11 +9,19 @@ from agentsh.cli.writable import agreed, find_writable, trusted_homes
 MAX_NAMED = 5
 
 
-def rm(sessions: list[str], *, yes: bool) -> int:
-    """Move sessions to the trash; return 0, or 1 where the user said no."""
+def rm(sessions: list[str], *, yes: bool, now: bool = False) -> int:
+    """Move sessions to the trash; return 0, or 1 where the user said no. now: remove them for good."""
     code = 0
     for text in sessions:
         place = find_writable(text)
+        if now:
+            if not yes and not agreed(f"Remove {place.id}, its log and its workspace, for good?"):
+                print("Nothing was changed.")
+                code = 1
+                continue
+            remove(place, now=True)
+            print(f"{place.id} is removed; long texts that only it named go with a later `agentsh gc`")
+            continue
         if not yes and (found := unexported(place)) is not None:
             source, files = found
             count = "a lot of files" if files is None else plural(len(files), "file")

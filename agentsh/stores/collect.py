@@ -19,7 +19,7 @@ from agentsh.log.lease import holder_of
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.pull import INCOMING
 from agentsh.stores.references import NotReadable, References, Stamp, files_in, read_references
-from agentsh.stores.trash import DIRECTORY, LOG, Trash, Trashed
+from agentsh.stores.trash import DIRECTORY, LOG, Trash, Trashed, gone_in
 from agentsh.stores.verify import Finding, Verifier
 
 GRACE_S = 86_400.0
@@ -79,6 +79,8 @@ class Collector:
                 done = self._told(expired, candidates, leftovers)
                 for each in expired:
                     shutil.rmtree(os.path.join(self._home, DIRECTORY, each.name))
+                for path in self._gone():
+                    shutil.rmtree(path)
                 for path, _ in [*candidates, *leftovers]:
                     with suppress(FileNotFoundError):
                         os.unlink(path)
@@ -97,7 +99,12 @@ class Collector:
         return [
             t for t in self._trash.listed()
             if t.when <= end and holder_of(self._files, os.path.join(self._home, DIRECTORY, t.name, LOG)) is None
+            and (t.whole or not os.path.isdir(os.path.join(self._home, "sessions", t.session)))
         ]  # fmt: skip
+
+    def _gone(self) -> list[str]:
+        """Return the directories that `rm --now` did not come to the end of."""
+        return [path for place in ("sessions", "workspaces") for path in gone_in(os.path.join(self._home, place))]
 
     def _tops(self, expired: list[Trashed]) -> list[str]:
         """Return the directories whose files may refer to blobs: open, sealed, archived, trashed, arriving."""

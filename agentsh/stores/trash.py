@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -10,10 +11,14 @@ from typing import NamedTuple
 from agentsh.base.errors import SessionExists, SessionMissing
 from agentsh.base.ids import is_session_id
 from agentsh.log.files import CREATE, FileSystem, RealFiles, make_dirs, write_all
+from agentsh.log.reserve import NO_ROOM
 from agentsh.log.segment import discard, exists
 
 DIRECTORY = "trash"
 LOG, WORKSPACE, ABOUT = "session", "workspace", "about.json"
+
+GONE = ".gone"
+"""What the hidden name of a session's directory, or of its workspace, ends in while it is removed for good."""
 
 _NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z)-([0-9]{8}-[0-9a-z]{6})(?:\.[0-9]+)?")
 
@@ -26,6 +31,16 @@ class Trashed(NamedTuple):
     when: datetime
     whole: bool
     has_workspace: bool
+
+
+def gone_in(place: str, session: str = "") -> list[str]:
+    """Return the directories of a place whose removal was begun, of one session or of all."""
+    try:
+        names = os.listdir(place)
+    except OSError:
+        return []
+    ids = ((name, name[1:].removesuffix(GONE)) for name in names if name.startswith(".") and name.endswith(GONE))
+    return [os.path.join(place, name) for name, of in ids if is_session_id(of) and (not session or of == session)]
 
 
 class Trash:
@@ -59,6 +74,30 @@ class Trash:
         files.sync_dir(place)
         files.sync_dir(os.path.join(self._home, "sessions"))
         return os.path.join(DIRECTORY, name)
+
+    def remove(self, session: str, *, workspace: str | None) -> None:
+        """Remove a session, whose lease is held, and its workspace for good: what takes no room at all.
+
+        They lose their names first, so that nobody finds half of one; what is left after a kill is `gone_in`'s.
+        """
+        log = os.path.join(self._home, "sessions", session)
+        for path in (workspace, log):
+            if path is None or not exists(self._files, path):
+                continue
+            place, name = os.path.split(path)
+            gone = os.path.join(place, f".{name}{GONE}")
+            if exists(self._files, gone):
+                shutil.rmtree(gone)
+            try:
+                self._files.rename(path, gone)
+            except OSError as error:
+                if error.errno not in NO_ROOM:  # there are disks so full that they take no new name
+                    raise
+                shutil.rmtree(path)
+            self._files.sync_dir(place)
+        for place in ("workspaces", "sessions"):
+            for gone in gone_in(os.path.join(self._home, place), session):
+                shutil.rmtree(gone)
 
     def listed(self) -> list[Trashed]:
         """Return what is in the trash, newest first."""
@@ -119,10 +158,15 @@ class Trash:
         path = os.path.join(place, ABOUT)
         if exists(self._files, path):
             return
-        fd = self._files.open(path, CREATE)
         try:
-            write_all(self._files, fd, json.dumps(about).encode() + b"\n")
-            self._files.sync(fd)
-        finally:
-            self._files.close(fd)
+            fd = self._files.open(path, CREATE)
+            try:
+                write_all(self._files, fd, json.dumps(about).encode() + b"\n")
+                self._files.sync(fd)
+            finally:
+                self._files.close(fd)
+        except OSError as error:
+            discard(self._files, path)
+            if error.errno not in NO_ROOM:  # it only informs, and a full disk is why people remove sessions
+                raise
         self._files.sync_dir(place)

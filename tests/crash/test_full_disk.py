@@ -19,6 +19,7 @@ from agentsh.log.segment import closed_name
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.jsonl import JsonlStore
 from agentsh.testing.store_contract import SESSION, note, texts
+from tests.app.homes import add, sid
 from tests.app.rig import a_session
 
 SIZE = 256 << 10
@@ -299,16 +300,33 @@ async def test_what_a_killed_writer_had_kept_serves_its_recovery(small: Path) ->
     await opened.log.close()
 
 
+def test_sessions_can_be_removed_from_a_disk_without_a_free_byte(middling: Path) -> None:
+    """To the trash and out of it, or at once; what makes room must not need any."""
+    logs = [add(middling, n) for n in (1, 2)]
+    for log in logs:
+        (middling / "workspaces" / log.parent.name / "big").write_bytes(bytes(200_000))
+    leave(middling, 0)
+    for words in (["rm", sid(1), "--yes"], ["rm", sid(2), "--yes", "--now"], ["gc", "--older-than", "0"]):
+        done = agentsh(middling, *words)
+        assert (done.returncode, done.stderr) == (0, b""), words
+    room = os.statvfs(middling)
+    assert room.f_bavail * room.f_frsize > 400_000
+    assert [os.listdir(middling / name) for name in ("sessions", "workspaces", "trash")] == [[], [], []]
+
+
+def agentsh(home: Path, *words: str) -> "subprocess.CompletedProcess[bytes]":
+    keep = ("PATH", "PYTHONPATH", "LANG", "HOME")
+    return subprocess.run(
+        [sys.executable, "-m", "agentsh", *words], capture_output=True, timeout=50, check=False,
+        env={name: os.environ[name] for name in keep if name in os.environ} | {"AGENTSH_HOME": str(home)},
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("pages", [0, 1, 2, 3, 4, 5])
 def test_a_whole_run_in_a_home_that_is_full(small: Path, pages: int) -> None:
     leave(small, pages * PAGE)
-    keep = ("PATH", "PYTHONPATH", "LANG", "HOME")
-    environment = {name: os.environ[name] for name in keep if name in os.environ}
-    environment["AGENTSH_HOME"] = str(small)
-    done = subprocess.run(
-        [sys.executable, "-m", "agentsh", "new", "--model", "demo", "--empty", "-p", "--json", "hello"],
-        env=environment, capture_output=True, timeout=50, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    done = agentsh(small, "new", "--model", "demo", "--empty", "-p", "--json", "hello")
     said = done.stderr.decode()
     assert "Traceback" not in said
     assert "internal error" not in said

@@ -87,3 +87,32 @@ def test_what_is_not_ours_in_the_trash_is_not_listed(tmp_path: Path) -> None:
     assert not found.whole
     with pytest.raises(SessionMissing):
         Trash(str(tmp_path)).restore(found)
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
+def test_a_removal_for_good_fails_at_every_operation(tmp_path: Path, error: int) -> None:
+    """The session is listed or gone, never half there; another try ends it. A full disk does not stop it."""
+    n, done = 0, False
+    while not done:
+        n += 1
+        home = tmp_path / str(n)
+        log = add_to(home)
+        work = home / "workspaces" / sid(1)
+        files = FaultyFiles(RealFiles(), n, error, for_ever=True)
+        with suppress(OSError):
+            Trash(str(home), files=files).remove(sid(1), workspace=str(work))
+        done = not files.hit
+        assert log.exists() == log.parent.exists()
+        Trash(str(home)).remove(sid(1), workspace=str(work))
+        assert [os.listdir(home / name) for name in ("sessions", "workspaces")] == [[], []]
+    assert n > 3
+
+
+def test_the_disk_has_no_room_for_a_word_about_it(tmp_path: Path) -> None:
+    add(tmp_path, 1)
+    files = FaultyFiles(RealFiles(), 1, errno.ENOSPC, for_ever=True, only=("write",))
+    where = Trash(str(tmp_path), files=files).put(sid(1), why="rm", workspace=None)
+    assert files.hit
+    assert os.listdir(tmp_path / where) == ["session"]
+    Trash(str(tmp_path)).restore(Trash(str(tmp_path)).listed()[0])
+    assert (tmp_path / "sessions" / sid(1) / "events.jsonl").exists()
