@@ -2,11 +2,8 @@
 
 import errno
 import os
-import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from agentsh import __version__
 from agentsh.base.errors import (
@@ -20,12 +17,12 @@ from agentsh.base.errors import (
 from agentsh.log.archive import Unarchivable, settle
 from agentsh.log.archived import archive_damage, reading
 from agentsh.log.beyond import missing_end, seq_beyond
-from agentsh.log.chain import Anchor, LogScan
-from agentsh.log.checkpoint import Checkpoint, checkpoint_seqs, write_checkpoint
+from agentsh.log.chain import LogScan
+from agentsh.log.checkpoint import checkpoint_seqs
 from agentsh.log.files import FileSystem, RealFiles, make_dirs
 from agentsh.log.lease import LOCK_NAME, Lease, holder_of, take
 from agentsh.log.opening import open_log
-from agentsh.log.record import Draft, Record
+from agentsh.log.record import Record
 from agentsh.log.recover import OpenSegment
 from agentsh.log.reserve import MIN_FREE_BYTES, RESERVE_BYTES
 from agentsh.log.roll import SEGMENT_BYTES
@@ -33,13 +30,12 @@ from agentsh.log.scan import peek, to_record
 from agentsh.log.seal import MIN_BYTES
 from agentsh.log.sealer import Sealer
 from agentsh.log.segment import OPEN_NAME, begin_segment, discard, new_header
-from agentsh.log.skipped import skipped_damages
-from agentsh.log.spill import as_it_is
-from agentsh.log.store import BlobStore, Capabilities, Damage, Folded, Holder, Opened, OpenLog, Recovery
+from agentsh.log.store import BlobStore, Capabilities, Damage, Holder, Opened, OpenLog
 from agentsh.log.writer import Appender, Durability
 from agentsh.stores.forking import forked
+from agentsh.stores.jsonl_log import JsonlLog, Parts
 from agentsh.stores.walking import back, unreadable, until_the_end, why
-from agentsh.stores.worker import BRIEF_S, Worker, outcome, told
+from agentsh.stores.worker import Worker
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
@@ -92,10 +88,10 @@ class JsonlStore:
         """
         return (await self._started(child, lambda: self._fork(parent, child, upto_seq, by)))[0]
 
-    async def _started(self, session: str, job: "Callable[[], _Parts]") -> "tuple[_JsonlLog, _Parts]":
+    async def _started(self, session: str, job: Callable[[], Parts]) -> tuple[JsonlLog, Parts]:
         worker = Worker(session)
         try:
-            parts = await worker.run(job, _Parts.close)
+            parts = await worker.run(job, Parts.close)
         except BaseException:
             worker.stop()
             raise
@@ -103,7 +99,7 @@ class JsonlStore:
             parts = parts._replace(blobs=self.blobs)
             worker.start(lambda: self.blobs.keep_room(1))
         place = self._files, os.path.join(self._root, session), session
-        return _JsonlLog(place, parts, worker, self._segment_bytes, self._min_free_bytes), parts
+        return JsonlLog(place, parts, worker, self._segment_bytes, self._min_free_bytes), parts
 
     def read(self, session: str, *, after_seq: int = 0) -> Iterator[Record]:
         """Yield the records beyond `after_seq` in order."""
@@ -180,7 +176,7 @@ class JsonlStore:
         except OSError as error:
             raise unreadable(session, error) from error
 
-    def _create(self, session: str, by: str) -> "_Parts":
+    def _create(self, session: str, by: str) -> Parts:
         if not _is_name(session):
             raise ValueError(f"{session[:80]!r} cannot name a session")
         files, directory = self._files, os.path.join(self._root, session)
@@ -207,14 +203,14 @@ class JsonlStore:
                 self._remove(directory)
             _release(lease)
             raise LogWriteFailed(f"cannot create session {session}: {error.strerror or error}") from error
-        return _Parts(self._appender(session, segment, by, 0, 0, ()), self._sealer(session), lease)
+        return Parts(self._appender(session, segment, by, 0, 0, ()), self._sealer(session), lease)
 
-    def _fork(self, parent: str, child: str, upto_seq: int | None, by: str) -> "_Parts":
+    def _fork(self, parent: str, child: str, upto_seq: int | None, by: str) -> Parts:
         if not _is_name(child):
             raise ValueError(f"{child[:80]!r} cannot name a session")
         self._existing(parent)
         segment, lease, last = forked(self._files, self._root, parent, child, upto_seq, by=by)
-        return _Parts(self._appender(child, segment, by, last, last, ()), self._sealer(child), lease)
+        return Parts(self._appender(child, segment, by, last, last, ()), self._sealer(child), lease)
 
     def _remove(self, directory: str) -> None:
         """Take a session that could not be created out of the list again, while its lease is held."""
@@ -225,7 +221,7 @@ class JsonlStore:
         except OSError:
             return
 
-    def _open(self, session: str, reducer: str | None) -> "_Parts":
+    def _open(self, session: str, reducer: str | None) -> Parts:
         directory = self._existing(session)
         lease: Lease | None = None
         try:
@@ -246,7 +242,7 @@ class JsonlStore:
                 raise SessionMissing(f"no session {session}") from error
             raise LogWriteFailed(f"cannot open session {session}: {why(error)}") from error
 
-    def _recovered(self, session: str, directory: str, lease: Lease, reducer: str | None) -> "_Parts":
+    def _recovered(self, session: str, directory: str, lease: Lease, reducer: str | None) -> Parts:
         by = f"agentsh {__version__}"
         found = open_log(
             self._files, directory, session, by=by, reducer=reducer, durable=self.capabilities.durable
@@ -254,7 +250,7 @@ class JsonlStore:
         appender = self._appender(session, found.segment, by, found.last_seq, found.durable_seq, found.unsynced)
         sealer = self._sealer(session)
         sealer.wake(found.segment.ordinal)
-        return _Parts(appender, sealer, lease, found.records, found.recovery, found.folded)
+        return Parts(appender, sealer, lease, found.records, found.recovery, found.folded)
 
     def _sealer(self, session: str) -> Sealer:
         least = min(MIN_BYTES, self._segment_bytes)
@@ -274,120 +270,6 @@ class JsonlStore:
             last_seq=last, durable_seq=durable, unsynced=unsynced, durability=self._durability,
             reserve_bytes=RESERVE_BYTES if self._min_free_bytes else 0,
         )  # fmt: skip
-
-
-class _Parts(NamedTuple):
-    appender: Appender
-    sealer: Sealer
-    lease: Lease
-    records: Sequence[Record] = ()
-    recovery: Recovery = Recovery()
-    folded: Folded | None = None
-    blobs: BlobStore | None = None
-
-    def close(self) -> None:
-        try:
-            self.sealer.stop()
-            self.appender.close()
-        finally:
-            if self.blobs is not None:
-                self.blobs.keep_room(-1)
-            self.lease.release()
-
-    def keep_house(self, segment_bytes: int) -> None:
-        self.appender.roll(segment_bytes)
-        self.sealer.wake(self.appender.ordinal)
-
-
-class _JsonlLog:
-    """An open log: what blocks runs on its worker."""
-
-    def __init__(
-        self, place: tuple[FileSystem, str, str], parts: _Parts, worker: Worker, segment_bytes: int, min_free: int
-    ) -> None:
-        self._files, self._directory, self.session = place
-        self._segment_bytes = segment_bytes
-        self._min_free_bytes = min_free
-        self._appender = parts.appender
-        self._skipped = parts.folded is not None
-        self._parts: _Parts | None = parts._replace(records=(), folded=None)
-        self._worker = worker
-        self._house = Worker(f"{self.session} checkpoint")  # syncs files of its own; an append never waits for it
-        self._reader = Worker(f"{self.session} verify")
-        self._closing = threading.Event()
-
-    @property
-    def last_seq(self) -> int:
-        return self._appender.last_seq
-
-    @property
-    def durable_seq(self) -> int:
-        return self._appender.durable_seq
-
-    async def append(self, drafts: Sequence[Draft], *, awaited: bool = False) -> list[Record]:
-        if self._parts is None:
-            raise LogWriteFailed(f"the log of {self.session} is closed")
-        # JSON is made of them here: it would keep the interpreter to itself on the worker as well.
-        ready = [as_it_is(draft) for draft in drafts]
-        return await self._worker.run(lambda: self._appender.append(drafts, ready, awaited=awaited), brief_s=BRIEF_S)
-
-    async def wait_durable(self, seq: int) -> None:
-        if seq > self._appender.durable_seq:
-            await told(lambda tell: self._appender.when_durable(seq, tell))
-
-    def checkpoint(self, state: bytes, *, reducer: str, keep: int) -> Awaitable[str | None]:
-        place = self._worker.submit(self._appender.anchor)  # before whatever is appended next
-        return self._checkpoint(place, reducer, state, keep)
-
-    async def _checkpoint(self, place: "Future[Anchor | None]", reducer: str, state: bytes, keep: int) -> str | None:
-        anchor = await outcome(place)
-        if anchor is None or self._parts is None:
-            return None
-        checkpoint = Checkpoint(anchor, self.session, reducer, state)
-        try:
-            await self.wait_durable(anchor.seq)
-            return await self._house.run(lambda: self._save(checkpoint, keep))
-        except (OSError, LogWriteFailed):  # who waits for the sync of an event is told; a checkpoint nobody needs
-            return None
-
-    def _save(self, checkpoint: Checkpoint, keep: int) -> str:
-        self._appender.settle()
-        return write_checkpoint(self._files, self._directory, checkpoint, keep=keep)
-
-    async def verify_skipped(self) -> Sequence[Damage]:
-        if not self._skipped or self._parts is None:
-            return ()
-        try:
-            return await self._reader.run(
-                lambda: skipped_damages(self._files, self._directory, self.session, self._closing)
-            )
-        except OSError:  # `agentsh verify` says why it cannot be read
-            return ()
-
-    async def turn_ended(self) -> None:
-        if self._parts is not None:
-            parts, size = self._parts, self._segment_bytes
-            self._worker.start(lambda: parts.keep_house(size))
-
-    async def nearly_full(self) -> int | None:
-        if not self._min_free_bytes or self._parts is None:
-            return None
-        free = await self._worker.run(self._appender.free)
-        return free if free is not None and free < self._min_free_bytes else None
-
-    async def close(self) -> None:
-        if self._parts is not None:
-            parts, self._parts = self._parts, None
-            self._closing.set()
-            try:
-                for busy in (self._house, self._reader):  # they end before somebody else can get the lease
-                    await busy.run(lambda: None)
-                    busy.stop()
-            finally:
-                try:
-                    await self._worker.run(parts.close)
-                finally:
-                    self._worker.stop()
 
 
 def _release(lease: Lease | None) -> None:

@@ -103,7 +103,7 @@ class CheckpointRun(Run):
 async def without_a_sync(
     log: Any, place: "Future[Anchor | None]", reducer: str, state: bytes, keep: int
 ) -> str | None:
-    """Write a checkpoint whose log is not durable up to it: a mutant of `_JsonlLog._checkpoint`."""
+    """Write a checkpoint whose log is not durable up to it: a mutant of `JsonlLog._checkpoint`."""
     anchor = place.result()
     if anchor is None:
         return None

@@ -234,10 +234,11 @@ def one_thread(seed: int, *, rooms: int = 0) -> Iterator[None]:
     with (
         patch("agentsh.log.writer.GroupSync", SteppedSync),
         patch("agentsh.stores.jsonl.Worker", InlineWorker),
+        patch("agentsh.stores.jsonl_log.Worker", InlineWorker),
         patch("agentsh.stores.jsonl.Sealer", InlineSealer),
         patch("agentsh.log.sealer.seal_closed", partial(seal_closed, frame_bytes=SMALL_FRAME)),
-        patch("agentsh.stores.jsonl.outcome", _outcome),
-        patch("agentsh.stores.jsonl.told", _told),
+        patch("agentsh.stores.jsonl_log.outcome", _outcome),
+        patch("agentsh.stores.jsonl_log.told", _told),
         patch("agentsh.log.segment.secrets", dice),
         patch("agentsh.stores.blobs.secrets", dice),
         patch("agentsh.stores.blob_room.secrets", dice),

@@ -220,7 +220,7 @@ MUTANTS = (
     ),
     _code(
         "checkpoint of what is not synced",
-        {"agentsh.stores.jsonl._JsonlLog._checkpoint": without_a_sync},
+        {"agentsh.stores.jsonl_log.JsonlLog._checkpoint": without_a_sync},
         run=CheckpointRun,
         cuts=4_000,
     ),

@@ -1,4 +1,4 @@
-"""Field reports D, E, G, H, L, M, N and O, row by row, and the tests that hold what each asks for.
+"""Field reports A, D, E, F, G, H, L, M, N and O, row by row, and the tests that hold what each asks for.
 
 A test names its row in its name or in its docstring; this table is held against the files.
 """
@@ -17,7 +17,37 @@ PATHS, PRIVACY = "tests/field/test_paths.py", "tests/field/test_privacy.py"
 JUDGED, RETURNS = f"{COMMANDS}::test_every_part_of_a_line_is_judged", f"{COMMANDS}::test_a_command_returns_although"
 PLANS, DECISIONS = "tests/context/test_compaction.py", "tests/context/test_decision.py"
 
+LOGS, ORDER, SIZE = "tests/field/test_unreadable_logs.py", "tests/field/test_order.py", "tests/field/test_size.py"
+LINES, INDEX = "tests/field/test_one_line_per_record.py", "tests/app/test_index_is_a_cache.py"
+
 ROWS = {
+    "A1": f"{LOGS}::test_a1_garbage_over_the_last_bytes",
+    "A2": f"{LOGS}::test_a2_nul_bytes_at_the_end",
+    "A3": f"{LOGS}::test_a3_nul_bytes_a_broken_sidecar_and_a_stale_lock",
+    "A6": f"{LINES}::test_a6_any_output_of_a_tool_is_one_line",
+    "A7": f"{LINES}::test_a7_twenty_megabytes_of_such_text",
+    "A8": f"{LINES}::test_a36_each_separator_of_splitlines",
+    "A9": f"{LINES}::test_a9_a_hook_that_says_such_text",
+    "A11": f"{ORDER}::test_a11_a_kill_between_call_and_result",
+    "A13": f"{LOGS}::test_a13_a_byte_order_mark_in_one_of_twenty",
+    "A14": f"{LOGS}::test_a14_a_doubled_and_a_missing_number",
+    "A15": f"{LOGS}::test_a15_a_newer_and_an_older_writer_in_one_log",
+    "A16": f"{LOGS}::test_a16_two_writers_tear_one_line",
+    "A17": f"{INDEX}::test_ls_prints_the_same_rows",
+    "A19": f"{ORDER}::test_a19_little_memory_and_a_kill_inside_a_tool",
+    "A20": f"{LOGS}::test_a20_the_last_page_is_gone",
+    "A22": f"{ORDER}::test_a22_a_line_that_stands_there_twice_hides_nothing",
+    "A23": f"{ORDER}::test_a23_only_what_is_in_the_file_is_named",
+    "A24": f"{ORDER}::test_a24_nothing_dangles_in_a_real_session",
+    "A25": f"{ORDER}::test_a25_a28_a_hole_is_bridged_and_told",
+    "A28": f"{ORDER}::test_a25_a28_a_hole_is_bridged_and_told",
+    "A29": f"{ORDER}::test_a29_of_two_tips_one_is_live_and_the_other_is_named",
+    "A30": f"{LOGS}::test_a30_nul_bytes_in_the_middle",
+    "A31": f"{LOGS}::test_a31_an_empty_log_beside_good_ones",
+    "A32": f"{ORDER}::test_a32_two_calls_with_one_id",
+    "A34": f"{INDEX}::test_ls_prints_the_same_rows",
+    "A35": f"{INDEX}::test_ls_prints_the_same_rows",
+    "A36": f"{LINES}::test_a36_each_separator_of_splitlines",
     "D72": f"{REQUESTS}::test_d72_d75_killed_inside_a_tool_and_two_turns_on",
     "D75": f"{REQUESTS}::test_d72_d75_killed_inside_a_tool_and_two_turns_on",
     "D76": "tests/e2e/test_context.py::test_an_odd_reply_does_not_poison_the_next_request",
@@ -44,6 +74,16 @@ ROWS = {
     "E104": f"{EFFECTS}::test_e103_e104_e106_told_once_and_never_run_again",
     "E105": f"{EFFECTS}::e105_is_told_once",
     "E106": f"{EFFECTS}::test_e103_e104_e106_told_once_and_never_run_again",
+    "F107": f"{SIZE}::test_f107_f115_memory_does_not_grow_with_the_log",
+    "F108": f"{SIZE}::test_f108_f112_a_session_is_little_more_than_its_text",
+    "F109": f"{SIZE}::test_f109_a_fork_costs_nothing_of_the_log",
+    "F111": f"{SIZE}::test_f111_f119_a_list_costs_what_is_shown",
+    "F112": f"{SIZE}::test_f108_f112_a_session_is_little_more_than_its_text",
+    "F113": f"{SIZE}::test_f113_opening_costs_little_beside_parsing",
+    "F114": f"{SIZE}::test_f114_a_result_of_megabytes",
+    "F115": f"{SIZE}::test_f107_f115_memory_does_not_grow_with_the_log",
+    "F116": f"{SIZE}::test_f116_no_event_for_each_piece_of_a_stream",
+    "F119": f"{SIZE}::test_f111_f119_a_list_costs_what_is_shown",
     "G120": f"{COMPACTOR}::test_it_takes_little_and_pays_for_each_try",
     "G122": f"{COMPACTOR}::test_a_bigger_model_goes_on_without_a_compaction",
     "G124": f"{COMPACTOR}::test_after_an_undo_it_waits_until_there_is_more",

@@ -2,6 +2,9 @@
 
 import errno
 import json
+import resource
+import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,8 +18,9 @@ from agentsh.log.record import Draft
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.jsonl import JsonlStore
 from agentsh.stores.repair import repairing
-from agentsh.testing.server import ScriptedServer, reply
+from agentsh.testing.server import ScriptedServer, call, reply
 from tests.app.homes import TS, events, log_of, sid
+from tests.e2e.harness import COMMAND
 from tests.field.conftest import Case
 from tests.log.disks import FaultyFiles, UnsyncedFiles
 from tests.log.logs import header, line
@@ -133,6 +137,31 @@ def test_a11_a_kill_between_call_and_result(case: Case, serve: Serve) -> None:
     messages = json.loads(server.requests[0].body)["messages"]
     (result,) = [m for m in messages if m["role"] == "tool"]
     assert result["tool_call_id"] == "call_1"
+    assert "may have run" in result["content"]
+
+
+def test_a19_little_memory_and_a_kill_inside_a_tool(case: Case, serve: Serve) -> None:
+    """A19 MoonshotAI/kimi-cli#2336: memory pressure, the session is gone from the list, and a resume gets a 400."""
+    limit = 1 << 30  # of addresses, most of which are never touched
+    server = serve(reply(calls=[call("shell", {"command": "sleep 300"})]), reply("I am back."))
+    process = subprocess.Popen(
+        [COMMAND, "resume", case.id, "sleep", "-p", "--mode", "yolo"], cwd=case.shell.cwd, env=case.shell.env(),
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+    )  # fmt: skip
+    case.shell.started.append(process)
+    end = time.monotonic() + 60
+    while b'"tool_started"' not in case.log.read_bytes():
+        assert process.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    process.kill()
+    process.wait(20)
+    assert [row["state"] for row in case.shell.run("ls", "--json").events if row["id"] == case.id] == ["crashed"]
+    done = case.shell.run("resume", case.id, "go on", "-p")
+    assert (done.code, done.text.strip()) == (0, "I am back."), done.err
+    assert server.problems == [], "the server judges each request as a provider would"
+    (result,) = [m for m in json.loads(server.requests[-1].body)["messages"] if m["role"] == "tool"]
     assert "may have run" in result["content"]
 
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,9 +13,15 @@ import pytest
 
 from agentsh.app.catalog import Filter, read_summary, rows
 from agentsh.app.paths import Home, Homes
+from agentsh.log.files import RealFiles
+from agentsh.log.frame import encode_event
+from agentsh.log.record import Draft
+from agentsh.log.segment import closed_name
 from agentsh.log.spill import MAX_LINE_BYTES
+from agentsh.stores.blobs import FileBlobs
+from agentsh.stores.jsonl import JsonlStore
 from agentsh.testing.server import ScriptedServer, call, reply
-from tests.app.homes import add, events, log_of, sid
+from tests.app.homes import TS, add, events, log_of, sid
 from tests.e2e.harness import of_type
 from tests.field.conftest import Case
 
@@ -46,6 +53,70 @@ def test_f107_f115_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
     for words in (["ls"], ["verify", "--all"]):
         more = peak_mb(*words, home=large) - peak_mb(*words, home=small)
         assert more < 20, f"{words}: {more:.0f} MB more for a log of {log.stat().st_size / 1e6:.0f} MB"
+
+
+class Counted(RealFiles):
+    """Counts what is read and written."""
+
+    def __init__(self) -> None:
+        self.bytes_read = self.bytes_written = 0
+
+    def read(self, fd: int, size: int, offset: int) -> bytes:
+        data = super().read(fd, size, offset)
+        self.bytes_read += len(data)
+        return data
+
+    def write(self, fd: int, data: bytes) -> int:
+        taken = super().write(fd, data)
+        self.bytes_written += taken
+        return taken
+
+
+@pytest.mark.parametrize("at", [None, 11_000])
+async def test_f109_a_fork_costs_nothing_of_the_log(tmp_path: Path, at: int | None) -> None:
+    """F109 openai/codex#19278: `/fork` takes time linear in the log. Here it links, and reads one place of it."""
+    log = add(tmp_path, 1, 1)
+    log.write_bytes(log_of(sid(1), events(sid(1), tmp_path, 4_000, words="word " * 400)))
+    log.rename(log.with_name(closed_name(0, 1)))
+    files = Counted()
+    store = JsonlStore(tmp_path / "sessions", FileBlobs(tmp_path / "blobs"), files=files)
+    opened = await store.open(sid(1))
+    await opened.log.append([Draft("note", TS, {"text": "in the open segment"})])
+    await opened.log.close()
+    size = log.with_name(closed_name(0, 1)).stat().st_size
+    assert size > 8_000_000
+    files.bytes_read = files.bytes_written = 0
+    child = await store.fork(sid(1), sid(2), upto_seq=at, by="test 1")
+    assert child.last_seq == (at or opened.log.last_seq)
+    await child.close()
+    own = [p for p in (tmp_path / "sessions" / sid(2)).iterdir() if p.is_file() and p.stat().st_nlink == 1]
+    assert sum(p.stat().st_size for p in own) < 10_000
+    assert files.bytes_written < 10_000
+    assert files.bytes_read < (200_000 if at is None else size + 200_000), (
+        "of at most one segment, and only with --at"
+    )
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_f107_f115_a_gigabyte(tmp_path: Path) -> None:
+    """F107, F115: the same of a log of 1 GB, in less than 300 MB."""
+    log, turns = add(tmp_path, 1, 1), 0
+    head = log_of(sid(1), [])
+    salt = zlib.crc32(head)
+    with log.open("wb") as file:
+        file.write(head)
+        while file.tell() < 1_000_000_000:
+            part = events(sid(1), tmp_path, 3_000, words="word " * 400)[1 if turns else 0 :]
+            lines = [encode_event(Draft(*d[:1], TS, d[1]), seq=turns + n, dur=turns + n - 1, salt=salt)
+                     for n, d in enumerate(part, 1)]  # fmt: skip
+            file.write(b"".join(lines))
+            turns += len(part)
+    peaks = {" ".join(words): peak_mb(*words, home=tmp_path) for words in (
+        ["ls"], ["verify", "--all"], ["resume", sid(1), "hello", "-p", "--model", "demo"],
+    )}  # fmt: skip
+    sys.stderr.write(f"\n{log.stat().st_size / 1e6:,.0f} MB, {turns:,} events: {peaks}\n")
+    assert max(peaks.values()) < 300
 
 
 def test_f108_f112_a_session_is_little_more_than_its_text(case: Case, serve: Serve) -> None:
@@ -105,9 +176,6 @@ def test_f111_f119_a_list_costs_what_is_shown(tmp_path: Path) -> None:
 def test_f113_opening_costs_little_beside_parsing(tmp_path: Path) -> None:
     """F113 anthropics/claude-code#24457: 12 MB, and 20 minutes of CPU at resume."""
     import asyncio
-
-    from agentsh.stores.blobs import FileBlobs
-    from agentsh.stores.jsonl import JsonlStore
 
     log = add(tmp_path, 1, 1)
     log.write_bytes(log_of(sid(1), events(sid(1), tmp_path, 6_000, words="word " * 300)))
