@@ -26,6 +26,10 @@ SMALL_FRAME = 2_000
 """Bytes of content of a frame of sealed segments, so that most of them have several."""
 
 
+NOW = "2026-11-29T16:20:01.118204Z"
+"""The time in the laboratory, so that a seed does the same in every process."""
+
+
 class Stopped(BaseException):
     """The power went, or the process was killed: nothing of it runs any more."""
 
@@ -243,6 +247,11 @@ def one_thread(seed: int, *, rooms: int = 0) -> Iterator[None]:
         patch("agentsh.stores.blobs.secrets", dice),
         patch("agentsh.stores.blob_room.secrets", dice),
         patch("agentsh.stores.blob_room.ROOMS", rooms),
+        # What is packed has another length at another time, and a torn write of it tears elsewhere.
+        patch("agentsh.log.segment.timestamp", lambda now: NOW),
+        patch("agentsh.log.lease.timestamp", lambda now: NOW),
+        patch("agentsh.log.lease._tty", lambda: None),
+        patch("os.getpid", lambda: 4711),
         patch.object(lease, "PATIENCE_S", 0.0),
         patch.object(lease, "PAUSE_S", 0.0),
     ):

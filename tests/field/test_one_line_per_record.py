@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from agentsh.log.frame import decode_event, encode_event
 from agentsh.log.record import Draft
 from agentsh.log.scan import to_record
+from agentsh.stores.blobs import FileBlobs
+from agentsh.stores.jsonl import JsonlStore
 from agentsh.testing.server import ScriptedServer, call, reply
-from tests.app.homes import TS, events, log_of, sid
+from tests.app.homes import TS, add, events, log_of, sid
 from tests.e2e.harness import Shell, of_type
 from tests.field.conftest import Case
 from tests.log.logs import scan_of
@@ -56,7 +58,7 @@ def test_a9_a_hook_that_says_such_text() -> None:
     assert len(raw.decode().splitlines()) == 1
 
 
-def test_a7_twenty_megabytes_of_such_text(tmp_path: Path) -> None:
+async def test_a7_twenty_megabytes_of_such_text(tmp_path: Path) -> None:
     """A7 github/copilot-cli#2490: U+2028 and a 20 MB log make the session unresumable. Byte for byte the same."""
     dice = random.Random(3)
     said = [("".join(dice.choices([*SEPARATORS, "word ", "\u2028"], k=2500))) for _ in range(60)]
@@ -68,6 +70,11 @@ def test_a7_twenty_megabytes_of_such_text(tmp_path: Path) -> None:
     assert len(found) == len(drafts)
     assert all(to_record(raw + b"\n").payload == drafts[seq - 1][1] for seq, raw in found)
     assert [d.kind for d in scan.damages if d.kind != "session"] == []
+    add(tmp_path, 1, 1).write_bytes(data)
+    opened = await JsonlStore(tmp_path / "sessions", FileBlobs(tmp_path / "blobs")).open(sid(1))  # as `resume` does
+    await opened.log.close()
+    assert not opened.recovery
+    assert b"".join(record.raw for record in opened.records) == data[data.index(b"\n") + 1 :]
 
 
 def test_a6_through_a_real_tool(case: Case, serve: Callable[..., ScriptedServer], shell: Shell) -> None:
