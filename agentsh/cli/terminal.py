@@ -134,6 +134,12 @@ class Terminal:
             return await run_repl(running.session, self._io)
 
 
+async def _context_rows(running: Running, columns: int) -> list[str]:
+    from agentsh.cli.context import newest_rows
+
+    return await asyncio.to_thread(newest_rows, running.home, running.id, columns)
+
+
 async def _forked(running: Running, at: int | None) -> list[str]:
     from agentsh.app.forking import fork
 
