@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
@@ -177,9 +178,22 @@ async def main() -> int:
     origin = WorkspaceOrigin(kind="empty", origin=None, base=None)
     init = SessionInit(id=ID, title=None, cwd="/x", project="x", model="echo", mode="ask", workspace=origin)
     await begin(journal, init, EnvironmentChanged(system_prompt="You are a test.", tools="[]", instructions=()))
+    pausing()
     code = await run_repl(session, io)
     write_replay([decode(record) for record in store.read(ID)], texts)
     return code
+
+
+def pausing() -> None:
+    """Stop between two things at SIGUSR1, say so by a file, and go on at SIGUSR2."""
+
+    def pause() -> None:
+        Path(os.environ["TALK_PAUSED"]).touch()
+        signal.sigwait({signal.SIGUSR2})
+
+    if "TALK_PAUSED" in os.environ:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, pause)
 
 
 def write_replay(events: list[Event], texts: BlobTexts) -> None:

@@ -27,7 +27,7 @@ class Tmux:
     """One server of its own, with one window."""
 
     def __init__(self, directory: Path) -> None:
-        self._socket = str(directory / "socket")
+        self._socket, self.paused = str(directory / "socket"), directory / "paused"
         self._pid = 0
 
     def run(self, *words: str) -> str:
@@ -54,16 +54,19 @@ class Tmux:
     def resize(self, columns: int, rows: int, *then: str) -> None:
         """Change the window between two writes of the program; then do one thing more.
 
-        What a program has written and the terminal has not read yet is drawn into a window of another size than it
-        was written for; whoever wants to know what is lost then must know what was on its way. So nothing is.
+        What is on its way while the size changes is drawn for another size than that of the window: no program can
+        know of it. So nothing is on its way here: the script stops between two of its doings, and all is read.
         """
         self._pid = self._pid or int(self.run("display-message", "-p", "-t", "a", "#{pane_pid}"))
-        os.kill(self._pid, signal.SIGSTOP)
-        try:
-            self.page()  # all of it is read now
-            self.run("resize-window", "-t", "a", "-x", str(columns), "-y", str(rows), *then)
-        finally:
-            os.kill(self._pid, signal.SIGCONT)
+        os.kill(self._pid, signal.SIGUSR1)
+        end = time.monotonic() + 20
+        while not self.paused.exists():
+            assert time.monotonic() < end, "it does not stop"
+            time.sleep(0.002)
+        self.page()
+        self.run("resize-window", "-t", "a", "-x", str(columns), "-y", str(rows), *then)
+        self.paused.unlink()
+        os.kill(self._pid, signal.SIGUSR2)
 
     def start(self, program: str, cwd: Path | None = None) -> None:
         """Run a program in the window."""
@@ -83,7 +86,8 @@ def tmux(tmp_path: Path) -> Iterator[Tmux]:
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_k165_k166_twenty_resizes_while_text_streams_lose_and_double_nothing(tmux: Tmux, width: int) -> None:
     """Each of the numbered words reaches the terminal once; the prompt is there once, with all that was typed."""
-    tmux.start(f"PYTHONPATH=. TALK_TOKENS={WORDS} TALK_RATE=400 exec {sys.executable} -m tests.repl.talk")
+    told = f"PYTHONPATH=. TALK_TOKENS={WORDS} TALK_RATE=400 TALK_PAUSED={tmux.paused}"
+    tmux.start(f"{told} exec {sys.executable} -m tests.repl.talk")
     tmux.run("resize-window", "-t", "a", "-x", str(width), "-y", "24")
     tmux.wait(lambda page: "›" in page)
     tmux.run("send-keys", "-t", "a", "essay", "Enter")
