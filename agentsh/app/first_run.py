@@ -48,7 +48,12 @@ PROVIDERS = (
     Provider("groq", "GROQ_API_KEY", "https://api.groq.com/openai/v1"),
     Provider("xai", "XAI_API_KEY", "https://api.x.ai/v1"),
 )
-"""Whose Chat Completions are compatible, by their own documents. OPENAI_API_KEY needs no question."""
+"""Whose Chat Completions are compatible, by their own documents. OPENAI_API_KEY needs no question.
+
+Sources, read in 2026: openrouter.ai/docs/quickstart; platform.claude.com, "OpenAI SDK compatibility" (meant for
+comparing models, says that page); ai.google.dev/gemini-api/docs/openai; docs.mistral.ai, "API"; api-docs.deepseek.com;
+console.groq.com/docs/openai; docs.x.ai/api/integrations (where the Responses API is recommended by now).
+"""
 _MODEL = "[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}"
 
 

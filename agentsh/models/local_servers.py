@@ -11,7 +11,11 @@ from agentsh.ports.window import Window
 
 HOST = "127.0.0.1"
 USUAL = (("Ollama", 11434), ("LM Studio", 1234), ("llama.cpp", 8080), ("vLLM", 8000))
-"""The ports on which these listen by default, by their own documents."""
+"""The ports on which these listen by default.
+
+Sources, read in 2026: docs.ollama.com/api/openai-compatibility; lmstudio.ai/docs/api/openai-api; llama.cpp's
+documentation of `llama-server`, `--port`; docs.vllm.ai, "OpenAI-Compatible Server".
+"""
 LIMIT_S = 0.2
 """For all of them together: the first prompt waits for it. A server on the loopback answers in a few ms."""
 MAX_ANSWER_BYTES = 1_000_000
