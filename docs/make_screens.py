@@ -40,6 +40,8 @@ class Scene:
     rows: int
     words: tuple[str, ...]
     steps: tuple[tuple[str, str], ...]
+    known: bool = True
+    """Whether the user has been here before."""
 
 
 SCENES = (
@@ -47,6 +49,8 @@ SCENES = (
     Scene("approval", 100, 22, ("--in-place", "--mode", "ask", PROMPT), (("no, and say why", ""),)),
     Scene("approval-narrow", 40, 26, ("--in-place", "--mode", "ask", PROMPT), (("no, and say why", ""),)),
     Scene("menu-narrow", 40, 20, ("--empty", PROMPT), ((r"— \d+ steps", "/mode\r"), ("never asks", ""))),
+    Scene("output", 100, 30, ("--empty", PROMPT), ((r"— \d+ steps", "\x0f"), ("● shell .*", ""))),
+    Scene("first-run", 80, 24, ("--empty",), ((r"Which\? ", "1\r"), ("(?m)^›", "")), known=False),
 )
 
 
@@ -66,13 +70,15 @@ def run(scene: Scene, background: str) -> pyte.Screen:
     with tempfile.TemporaryDirectory() as place:
         cwd = Path(place) / "shop"
         cwd.mkdir()
-        remembered = Path(place) / ".agentsh" / "first-run.json"
-        remembered.parent.mkdir()
-        remembered.write_text('{"introduced": true}', encoding="utf-8")
+        if scene.known:
+            remembered = Path(place) / ".agentsh" / "first-run.json"
+            remembered.parent.mkdir()
+            remembered.write_text('{"introduced": true}', encoding="utf-8")
         env = {**os.environ, "HOME": place, "TERM": "xterm-256color", "COLORFGBG": BACKGROUNDS[background]}
-        for name in ("NO_COLOR", "COLORTERM", "AGENTSH_HOME"):
+        env = {name: value for name, value in env.items() if not name.startswith(("AGENTSH_", "OPENAI_"))}
+        for name in ("NO_COLOR", "COLORTERM", "TMUX", *(n for n in env if n.endswith("_API_KEY"))):
             env.pop(name, None)
-        words = ["-m", "agentsh", "new", "--model", "demo", *scene.words]
+        words = ["-m", "agentsh", "new", *(["--model", "demo"] if scene.known else []), *scene.words]
         size = (scene.rows, scene.columns)
         child = pexpect.spawn(sys.executable, words, cwd=str(cwd), env=env, dimensions=size, encoding="utf-8")
         screen = pyte.Screen(scene.columns, scene.rows)

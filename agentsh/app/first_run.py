@@ -51,8 +51,9 @@ PROVIDERS = (
 """Whose Chat Completions are compatible, by their own documents. OPENAI_API_KEY needs no question.
 
 Sources, read in 2026: openrouter.ai/docs/quickstart; platform.claude.com, "OpenAI SDK compatibility" (meant for
-comparing models, says that page); ai.google.dev/gemini-api/docs/openai; docs.mistral.ai, "API"; api-docs.deepseek.com;
-console.groq.com/docs/openai; docs.x.ai/api/integrations (where the Responses API is recommended by now).
+comparing models, says that page); ai.google.dev/gemini-api/docs/openai; api-docs.deepseek.com;
+console.groq.com/docs/openai; docs.x.ai/api/integrations (where the Responses API is recommended by now). Mistral's
+address is from what others write of it (docs.tray.ai, "Mistral AI").
 """
 _MODEL = "[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}"
 
@@ -110,6 +111,12 @@ def add_profile(env: Mapping[str, str], provider: Provider, model: str) -> Path:
     return file
 
 
+def _at_home(path: str) -> str:
+    """Return a path as people write it: their home is `~`."""
+    home = os.path.expanduser("~")
+    return "~" + path[len(home) :] if path.startswith(home + os.sep) else path
+
+
 def explained(
     choice: "Choice", made: "Provisioned", mode: str, sandbox: str, *, network: bool
 ) -> list[tuple[str, str]]:
@@ -120,7 +127,7 @@ def explained(
     workspace = {
         "git": f"a clone of {origin}: {apart}",
         "copy": f"a copy of {origin}: {apart}",
-        "empty": f"an empty directory of its own, {made.path}",
+        "empty": f"an empty directory of its own, {_at_home(str(made.path))}",
         "in-place": f"{origin or made.path} itself: what the agent changes is changed; /rewind goes back",
     }[made.kind]
     held = (
