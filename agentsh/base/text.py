@@ -13,6 +13,9 @@ _ESCAPES = re.compile(
 )
 
 
+_LEFT_OUT = re.compile(r"\[… (\d[\d,]{0,15}) lines …\]")
+
+
 def clean(text: str) -> str:
     """Return `text` without anything that could steer a terminal; tabs and line feeds stay.
 
@@ -57,6 +60,21 @@ def middle_cut(text: str, max_bytes: int, note: str = "") -> str:
     room = max(max_bytes - len(mark.encode()), 0)
     head = head_bytes(text, room * 2 // 3)
     return head + mark + tail_bytes(text, room - len(head.encode("utf-8", "surrogatepass")))
+
+
+def ends_of(lines: list[str], most: int) -> list[str]:
+    """Return at most `most` lines: the first, the last, and between them how many are left out, as `left_out` reads it."""
+    if len(lines) <= most:
+        return lines
+    head = most // 2
+    tail = most - 1 - head
+    return [*lines[:head], f"[… {len(lines) - head - tail:,} lines …]", *lines[-tail:]]
+
+
+def left_out(line: str) -> int:
+    """Return how many lines a line of `ends_of` stands for; 0 for any other."""
+    found = _LEFT_OUT.fullmatch(line)
+    return int(found[1].replace(",", "")) if found else 0
 
 
 def plural(n: int, noun: str) -> str:

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
-from agentsh.base.text import one_line, plural
+from agentsh.base.text import left_out, one_line, plural
 from agentsh.context.items import ending
 from agentsh.events.event import Event
 from agentsh.events.tool import CodeEdit, ToolCall, ToolResult, ToolStarted
@@ -202,8 +202,9 @@ def fold(lines: list[str], most: int, head: int, hint: str = "") -> list[str]:
     if len(lines) <= most + 1:
         return lines
     tail = most - head
-    left_out = f"… {plural(len(lines) - most, 'more line')}{hint}"
-    return [*lines[:head], left_out, *(lines[-tail:] if tail else [])]
+    between = lines[head : len(lines) - tail]
+    more = sum(left_out(line) or 1 for line in between)
+    return [*lines[:head], f"… {plural(more, 'more line')}{hint}", *lines[len(lines) - tail :]]
 
 
 def _news(summary: str, call: OpenCall, fact: ToolResult) -> str:

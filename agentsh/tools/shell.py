@@ -3,7 +3,7 @@
 import signal
 from typing import Annotated
 
-from agentsh.base.text import clean, one_line
+from agentsh.base.text import clean, ends_of, one_line
 from agentsh.events.tool import ShellChanged
 from agentsh.ports.tool import ToolContext, ToolOutcome
 from agentsh.ports.workspace import ProcessResult, ShellState, Workspace
@@ -132,7 +132,7 @@ def _for_user(command: str, result: ProcessResult, limit_s: float, text: str) ->
     first = f"{one_line(command, 120)} · {how}"
     if result.left_running:
         first += ", background process killed"
-    lines = text.rstrip("\n").split("\n")[-USER_LINES:] if text.strip() else []
+    lines = ends_of(text.rstrip("\n").split("\n"), USER_LINES) if text.strip() else []
     return "\n".join([first, *lines])
 
 

@@ -251,3 +251,23 @@ def test_d93_a_command_of_the_users_joins_the_next_request_and_the_replay(shell:
         assert again.page.splitlines() == lines, "P4"
     finally:
         again.__exit__()
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_what_a_tool_printed_is_folded_and_a_key_opens_it(shell: Shell, serve: Serve, columns: int) -> None:
+    serve(reply(calls=[call("shell", {"command": "seq -f 'line %03g' 60"})]), reply("Counted."), reply("Sent."))
+    with terminal(shell, "new", "--mode", "yolo", "--empty", "count", columns=columns, rows=24) as t:
+        t.wait(lambda: "Counted." in t.page and "— 2 steps" in t.page)
+        assert "  … 52 more lines · Ctrl-O" in t.page
+        t.type("\x0f")
+        t.wait(lambda: "line 001" in t.page and "PgUp, PgDn" in t.page)
+        t.type("\x1b[6~" * 6)
+        t.wait(lambda: "lines above" in t.page and "line 060" in t.page.partition("Counted.")[2])
+        t.type("\x0f")
+        t.wait(lambda: "PgUp, PgDn" not in t.page)
+        assert t.count("line 020") == 0, "what was opened leaves nothing behind"
+        t.type("a message\x1b#")  # readline's key that comments a line out, and sends it
+        t.wait(lambda: "Sent." in t.page)
+        t.type("\x04")
+        assert t.ended() == 0
+        assert t.restored
