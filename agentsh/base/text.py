@@ -63,7 +63,7 @@ def middle_cut(text: str, max_bytes: int, note: str = "") -> str:
 
 
 def ends_of(lines: list[str], most: int) -> list[str]:
-    """Return at most `most` lines: the first, the last, and between them how many are left out, as `left_out` reads it."""
+    """Return at most `most` lines: the first, the last, and how many are left out, as `left_out` reads it."""
     if len(lines) <= most:
         return lines
     head = most // 2
