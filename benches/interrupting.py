@@ -19,7 +19,7 @@ KEYS = ("\x03", "\x1b")
 class Moment(NamedTuple):
     """A kind of work. typed: what begins it. replies: what the server says meanwhile. seen: that it has begun.
 
-    over: what is to be seen once it is at rest. mode: of the session.
+    over: what is to be seen once it is at rest. mode: of the session. needs_talk: there must be something to compact.
     """
 
     name: str
@@ -28,6 +28,7 @@ class Moment(NamedTuple):
     seen: str
     over: Sequence[str]
     mode: str = "yolo"
+    needs_talk: bool = False
 
 
 _TURN = ("■ interrupted", " step")
@@ -56,38 +57,37 @@ MOMENTS = (
         "the wait for a retry", "go", [{"error": {"status": 429, "headers": {"Retry-After": "30"}}}], "retry 1", _TURN
     ),
     Moment("a command of the user's", "!seq 9; sleep 60", [], "  9", ("interrupted",)),
-    Moment("a compaction", "/compact", [{"text": words(2_000), **_SLOW}], "compacting", ("interrupted: nothing",)),
+    Moment(
+        "a compaction",
+        "/compact",
+        [{"text": words(2_000), **_SLOW}],
+        "compacting",
+        ("interrupted: nothing",),
+        needs_talk=True,
+    ),
 )
 
 
 def interrupts(bench: Bench, times: int) -> list[Row]:
-    """Return the longest of all, and for each kind its longest."""
+    """Return the longest of all, and for each kind, in a session of its own, its longest."""
     rng = random.Random(SEED)
-    took: dict[str, list[float]] = {moment.name: [] for moment in MOMENTS}
-    for mode in ("yolo", "ask"):
-        kinds = [moment for moment in MOMENTS if moment.mode == mode]
-        share = times * len(kinds) // len(MOMENTS)
-        order = [kinds[n % len(kinds)] for n in range(share if mode == "yolo" else times - _done(took))]
-        rng.shuffle(order)
-        long = [{"text": words(2_000, n * 2_000), "chunk": 400} for n in range(TALK)]
-        with served(bench.place, [*long, *(reply for moment in order for reply in moment.replies)]) as url:
-            terminal = bench.ready(bench.agentsh(url, "--mode", mode))
+    took: dict[str, list[float]] = {}
+    for at, moment in enumerate(MOMENTS):
+        talk = [{"text": words(2_000, n * 2_000), "chunk": 400} for n in range(TALK)] if moment.needs_talk else []
+        with served(bench.place, [*talk, *({"forever": reply} for reply in moment.replies)]) as url:
+            terminal = bench.ready(bench.agentsh(url, "--mode", moment.mode))
             seen = _Seen(terminal)
-            for n in range(TALK):  # something that can be compacted
+            for n in range(len(talk)):
                 terminal.type(f"say {n}\r")
                 seen.wait("", [f"w{n * 2_000 + 1_999:06}", " step"])
                 terminal.wait(0.2)
-            for n, moment in enumerate(order):
-                took[moment.name].append(_interrupted(terminal, seen, moment, n, rng))
+            share = times // len(MOMENTS) + (at < times % len(MOMENTS))
+            took[moment.name] = [_interrupted(terminal, seen, moment, n, rng) for n in range(share)]
             terminal.close()
     every = [seconds for found in took.values() for seconds in found]
     each = "; ".join(f"{name} {max(found) * 1000:.0f} ({len(found)})" for name, found in took.items() if found)
     note = f"median {statistics.median(every) * 1000:.0f} ms, {len(every)} times; the longest of each kind: {each}"
     return [Row("interrupt to prompt, the longest", "absolute", max(every) * 1000, 500, True, unit=" ms", note=note)]
-
-
-def _done(took: dict[str, list[float]]) -> int:
-    return sum(map(len, took.values()))
 
 
 class _Seen:

@@ -35,6 +35,17 @@ def escaped(json_text: str) -> str:
     return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", json_text)
 
 
+def as_seen(text: str) -> str:
+    """Return output as a screen would show it in the end: no escapes, of a progress bar only its last state."""
+    if "\r" in text:
+        text = "\n".join(_last_state(line) for line in text.replace("\r\n", "\n").split("\n"))
+    return clean(text)
+
+
+def _last_state(line: str) -> str:
+    return next((part for part in reversed(line.split("\r")) if part), "")
+
+
 def one_line(text: str, max_chars: int) -> str:
     """Return the first words of `text` on one line, clean, at most `max_chars` characters, `…` where cut."""
     flat = " ".join(clean(text[: max_chars * 8]).split())

@@ -1,6 +1,8 @@
 """Cleans text that is still growing, so that what is shown of it is the start of what will be recorded."""
 
 from agentsh.base.pattern import later
+from agentsh.base.text import tail_bytes
+from agentsh.engine.saver import Saver
 from agentsh.engine.secrets import Secrets
 
 MAX_HELD_CHARS = 16_000
@@ -64,3 +66,29 @@ def _before_a_key(text: str, end: int) -> int:
     """Return `end`, or where a private key begins that has not ended there."""
     begin = text.rfind("-----BEGIN ", 0, end)
     return end if begin < 0 or _END.search(text, begin, end) else begin
+
+
+class SeenOutput:
+    """The newest output of what runs, at most `most` bytes; a secret is held back until it is whole.
+
+    saver: is given what can be shown, where there is one.
+    """
+
+    def __init__(self, secrets: Secrets, most: int) -> None:
+        self.saver: Saver | None = None
+        self._stream = SecretStream(secrets)
+        self._most = most
+        self._text = ""
+
+    def add(self, text: str) -> str:
+        """Take new output; return what of it can be shown by now."""
+        shown = self._stream.feed(text)
+        self._text = tail_bytes(self._text + shown, self._most)
+        if shown and self.saver is not None:
+            self.saver.add(shown)
+        return shown
+
+    def end(self) -> str:
+        """Return the newest of all output: nothing more comes."""
+        self._text = tail_bytes(self._text + self._stream.rest(), self._most)
+        return self._text

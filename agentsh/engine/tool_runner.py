@@ -16,7 +16,7 @@ from agentsh.engine.journal import Journal
 from agentsh.engine.keeping import Keeper
 from agentsh.engine.policy import HARMLESS
 from agentsh.engine.saver import Saver
-from agentsh.engine.secret_stream import SecretStream
+from agentsh.engine.secret_stream import SeenOutput
 from agentsh.engine.secrets import PLACEHOLDER, Secrets, UnknownSecret
 from agentsh.events.event import Event, NewFact
 from agentsh.events.signals import ToolProgress
@@ -111,7 +111,9 @@ class ToolRunner:
             for p in group:
                 if isinstance(p, Prepared):
                     start = await self._start(p)
-                    outcome = self._outcome(p, self._clock.monotonic_s(), _Seen(self._journal.secrets))
+                    outcome = self._outcome(
+                        p, self._clock.monotonic_s(), SeenOutput(self._journal.secrets, MAX_SEEN_BYTES)
+                    )
                     runs[p.event.seq] = (start, asyncio.create_task(outcome))
             for p in group:
                 if isinstance(p, Unrunnable):
@@ -129,7 +131,7 @@ class ToolRunner:
     async def _run_one(self, prepared: Prepared) -> None:
         """Run a call with effects. Once it has run, nothing keeps its result from being recorded."""
         began_s: float | None = None
-        seen = _Seen(self._journal.secrets)
+        seen = SeenOutput(self._journal.secrets, MAX_SEEN_BYTES)
         try:
             await self._keeper.before(prepared.tool.spec.effects)
             start = await self._start(prepared)
@@ -141,7 +143,7 @@ class ToolRunner:
             await self._interrupted(prepared, began_s, seen)
             raise
 
-    async def _work(self, prepared: Prepared, start: Event, began_s: float, seen: "_Seen") -> None:
+    async def _work(self, prepared: Prepared, start: Event, began_s: float, seen: SeenOutput) -> None:
         saver = Saver(self._journal, self._clock, lambda text: self._partial(prepared, start, text))
         seen.saver = saver
         async with saver.running():
@@ -152,7 +154,7 @@ class ToolRunner:
     def _partial(self, prepared: Prepared, start: Event, text: str) -> NewFact:
         return NewFact(PartialOutput(call=prepared.call.call, text=tail_bytes(text, MAX_SEEN_BYTES)), start.seq)
 
-    async def _interrupted(self, prepared: Prepared, began_s: float | None, seen: "_Seen") -> None:
+    async def _interrupted(self, prepared: Prepared, began_s: float | None, seen: SeenOutput) -> None:
         state = self._journal.state.calls.get(prepared.event.seq)
         if state is None:  # its result is recorded: it came to its end before the interruption
             return
@@ -209,7 +211,7 @@ class ToolRunner:
         )
         return await self._journal.record(intent, cause=prepared.event.seq, durable=not spec.read_only)
 
-    async def _outcome(self, prepared: Prepared, began_s: float, seen: "_Seen") -> tuple[ToolOutcome, int]:
+    async def _outcome(self, prepared: Prepared, began_s: float, seen: SeenOutput) -> tuple[ToolOutcome, int]:
         def progress(text: str) -> None:
             if text := seen.add(text):
                 self._journal.signal(ToolProgress(prepared.event.seq, text))
@@ -273,28 +275,6 @@ def cleaned(outcome: ToolOutcome, secrets: Secrets) -> ToolOutcome:
         output = clean.encode("utf-8", "replace")
     for_model, for_user = secrets.clean(outcome.for_model), secrets.clean(outcome.for_user)
     return replace(outcome, for_model=for_model, for_user=for_user, output=output)
-
-
-class _Seen:
-    """The newest output of a running tool."""
-
-    def __init__(self, secrets: Secrets) -> None:
-        self.saver: Saver | None = None
-        self._stream = SecretStream(secrets)
-        self._text = ""
-
-    def add(self, text: str) -> str:
-        """Take new output; return what of it can be shown by now."""
-        shown = self._stream.feed(text)
-        self._text = tail_bytes(self._text + shown, MAX_SEEN_BYTES)
-        if shown and self.saver is not None:
-            self.saver.add(shown)
-        return shown
-
-    def end(self) -> str:
-        """Return the newest of all output: nothing more comes."""
-        self._text = tail_bytes(self._text + self._stream.rest(), MAX_SEEN_BYTES)
-        return self._text
 
 
 def _plain(call: ToolCall, status: ResultStatus, for_model: str, for_user: str, duration_ms: int = 0) -> ToolResult:

@@ -9,14 +9,14 @@ import contextlib
 
 from agentsh.base.clock import Clock
 from agentsh.base.errors import LogWriteFailed, ToolFailed, UsageProblem
-from agentsh.base.text import clean, middle_cut, tail_bytes
+from agentsh.base.text import as_seen, middle_cut, tail_bytes
 from agentsh.base.waiting import to_the_end
 from agentsh.context.repairs import MAX_MODEL_BYTES
 from agentsh.context.state import SessionState
 from agentsh.engine.journal import Journal
 from agentsh.engine.saver import Saver
-from agentsh.engine.secret_stream import SecretStream
-from agentsh.engine.secrets import Secrets, UnknownSecret
+from agentsh.engine.secret_stream import SeenOutput
+from agentsh.engine.secrets import UnknownSecret
 from agentsh.events.event import Event, NewFact
 from agentsh.events.signals import ToolProgress
 from agentsh.events.tool import PartialOutput
@@ -49,7 +49,7 @@ class UserCommands:
         line = self._restored(command)
         intent = UserCommand(command=command, joins=joins, sandbox=self._workspace.sandbox)
         start = await self._begin(intent, cause)
-        began_s, seen = self._clock.monotonic_s(), _Seen(self._journal.secrets)
+        began_s, seen = self._clock.monotonic_s(), SeenOutput(self._journal.secrets, MAX_MODEL_BYTES)
         saver = Saver(self._journal, self._clock, lambda text: self._partial(start, text))
 
         def progress(text: str) -> None:
@@ -125,33 +125,3 @@ class UserCommands:
 
     def _partial(self, start: Event, text: str) -> NewFact:
         return NewFact(PartialOutput(call="", text=tail_bytes(text, MAX_SEEN_BYTES)), start.seq)
-
-
-class _Seen:
-    """What it has printed so far, its end; a secret is held back until it is whole."""
-
-    def __init__(self, secrets: Secrets) -> None:
-        self._stream = SecretStream(secrets)
-        self._text = ""
-
-    def add(self, text: str) -> str:
-        """Take new output; return what of it can be shown by now."""
-        shown = self._stream.feed(text)
-        self._text = tail_bytes(self._text + shown, MAX_MODEL_BYTES)
-        return shown
-
-    def end(self) -> str:
-        """Return all of it: nothing more comes."""
-        self._text = tail_bytes(self._text + self._stream.rest(), MAX_MODEL_BYTES)
-        return self._text
-
-
-def as_seen(text: str) -> str:
-    """Return output as a screen would show it in the end: no escapes, of a progress bar only its last state."""
-    if "\r" in text:
-        text = "\n".join(_last_state(line) for line in text.replace("\r\n", "\n").split("\n"))
-    return clean(text)
-
-
-def _last_state(line: str) -> str:
-    return next((part for part in reversed(line.split("\r")) if part), "")

@@ -28,6 +28,7 @@ _BULLETS = "•◦▪"
 _SAMPLE = "* *a* [b](c)\n\n| d | e |\n|---|---|\n| f | g |\n\n```python\nh = 1\n```\n"
 
 Rows = list[Line]
+_KnownSizes = dict[tuple[str, int], Sizes]
 
 
 def preload() -> None:
@@ -49,7 +50,8 @@ class Flow:
     def __init__(self) -> None:
         self._last: Block | None = None
         self._colours: Colours | None = None
-        self._sizes: dict[tuple[str, int], Sizes] = {}
+        self._sizes: _KnownSizes = {}
+        self._first_sizes: _KnownSizes = {}
 
     def rows(self, blocks: Iterable[Block], painter: Painter, width: int) -> list[str]:
         """Return the lines of the next blocks, with the empty lines between them."""
@@ -64,7 +66,7 @@ class Flow:
     def preview(self, block: Block, painter: Painter, width: int) -> list[str]:
         """Return the lines that a block would have that is not finished."""
         colours, sizes = self._colours, self._sizes
-        self._colours, self._sizes = colours and colours.copy(), dict(sizes)
+        self._colours, self._sizes = colours and colours.copy(), {**sizes}
         try:
             return self._block(block, painter, width)
         finally:
@@ -76,7 +78,7 @@ class Flow:
 
     def _block(self, block: Block, painter: Painter, width: int) -> list[str]:
         width = max(width, MIN_WIDTH)
-        layout = _Layout(painter, self._sizes)
+        layout = _Layout(painter, self._sizes, self._first_sizes)
         if block.kind == "code":
             rows = layout.code(block.text, block.info, width, self._colours_of(block, painter))
         elif block.kind == "item" and block.more:
@@ -130,11 +132,15 @@ class _Table(NamedTuple):
 
 
 class _Layout:
-    """Tokens to lines of text that fit a width. sizes: of tables, by their first part and the width."""
+    """Tokens to lines of text that fit a width.
 
-    def __init__(self, painter: Painter, sizes: dict[tuple[str, int], Sizes]) -> None:
+    sizes: of tables that go on, by their first part and the width. first_sizes: what they began with.
+    """
+
+    def __init__(self, painter: Painter, sizes: _KnownSizes, first_sizes: _KnownSizes) -> None:
         self._colour = painter.colour
         self._sizes = sizes
+        self._first_sizes = first_sizes
 
     def blocks(self, tokens: "Sequence[Token]", width: int, *, depth: int = 0, number: int | None = None) -> Rows:
         """Return the lines of a sequence of block tokens."""
@@ -217,11 +223,11 @@ class _Layout:
                 rows += self._block(group, width, 0, None)
                 continue
             found = self._cells(group)
-            how = self._sizes.get((first, width))
+            how = self._sizes.get((first, width)) or self._first_sizes.get((first, width))
             if how is None:
                 whole = next((g for g in _groups(_parser().parse(first)) if g[0].type == "table_open"), group)
                 sampled = self._cells(whole)
-                how = tables.sizes(sampled.head, sampled.rows, width)
+                how = self._first_sizes[first, width] = tables.sizes(sampled.head, sampled.rows, width)
             for row in found.rows:
                 how = tables.grown(how, row, width)
                 rows += self._rows(found._replace(rows=[row]), how, width, apart=True)

@@ -3,7 +3,7 @@
 import signal
 from typing import Annotated
 
-from agentsh.base.text import clean, ends_of, one_line
+from agentsh.base.text import as_seen, ends_of, one_line
 from agentsh.events.tool import ShellChanged
 from agentsh.ports.tool import ToolContext, ToolOutcome
 from agentsh.ports.workspace import ProcessResult, ShellState, Workspace
@@ -50,12 +50,12 @@ async def shell(
         command,
         timeout_s=limit_s,
         max_bytes=MAX_SHOWN_BYTES,
-        on_output=lambda text: ctx.progress(_as_seen(text)),
+        on_output=lambda text: ctx.progress(as_seen(text)),
         outside_sandbox=outside_sandbox,
         shell=begins_with,
     )
     ending = _ending(result, limit_s)
-    text = _as_seen(result.output)
+    text = as_seen(result.output)
     parts = [ending, text.rstrip("\n") or "(no output)"]
     if result.left_running:
         parts.append("[A process was still running in the background and was killed.]")
@@ -141,14 +141,3 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:  # real-time signals have no names
         return f"signal {number}"
-
-
-def _as_seen(text: str) -> str:
-    """Return output as a screen would show it in the end: no escapes, of a progress bar only its last state."""
-    if "\r" in text:
-        text = "\n".join(_last_state(line) for line in text.replace("\r\n", "\n").split("\n"))
-    return clean(text)
-
-
-def _last_state(line: str) -> str:
-    return next((part for part in reversed(line.split("\r")) if part), "")
