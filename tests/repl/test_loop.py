@@ -128,6 +128,8 @@ async def test_what_was_sent_before_an_interruption_comes_back_though_it_is_reco
     with piped() as (keys, io):
         r = await rig.new([Say(("a",), (("hang", {}),)), Say(("fine",))])
         repl = Repl(r.session, io)
+        prompt = repl._prompt
+        assert isinstance(prompt, Prompt)
         queue, interrupt, stopped = r.session.queue, r.session.interrupt, asyncio.Event()
 
         async def slow_disk(text: str, **more: Any) -> int:
@@ -138,16 +140,16 @@ async def test_what_was_sent_before_an_interruption_comes_back_though_it_is_reco
                 await asyncio.sleep(0.05)
             return await queue(text, **more)
 
-        def noted() -> None:
+        def noted() -> bool:
             stopped.set()
-            interrupt()
+            return interrupt()
 
         r.session.queue, r.session.interrupt = slow_disk, noted  # type: ignore[method-assign]
         task = asyncio.create_task(repl.run())
         keys.send_text("go\r")
         await until(lambda: r.session.state.turn is not None)
         keys.send_text("follow-up\r")
-        await until(lambda: ended(r) == 1 and repl._prompt.buffer.text == "follow-up")
+        await until(lambda: ended(r) == 1 and prompt.buffer.text == "follow-up")
         assert said(r) == ["go"]
         keys.send_text("\r")
         await until(lambda: ended(r) == 2)
