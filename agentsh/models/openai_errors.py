@@ -7,7 +7,6 @@ import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -238,6 +237,8 @@ def retry_after_s(headers: Mapping[str, str], now: datetime | None = None) -> fl
         try:
             seconds = float(value) * unit_s
         except ValueError:
+            from email.utils import parsedate_to_datetime
+
             try:
                 moment = parsedate_to_datetime(value)
             except ValueError:
