@@ -240,6 +240,8 @@ def retry_after_s(headers: Mapping[str, str], now: datetime | None = None) -> fl
         try:
             seconds = float(value) * unit_s
         except ValueError:
+            from email.utils import parsedate_to_datetime
+
             try:
                 from email.utils import parsedate_to_datetime
 

@@ -8,9 +8,14 @@ when a name is asked for that it would define. Nothing is missing afterwards, it
 import importlib.machinery
 import sys
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
 from threading import RLock
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader, MetaPathFinder
+else:  # their module takes longer to load than this one, and nothing of it is needed
+    Loader = MetaPathFinder = object
 
 TYPES = "openai.types"
 

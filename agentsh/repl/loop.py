@@ -76,6 +76,7 @@ class Repl:
         self._tasks: set[asyncio.Task[object]] = set()
         self._interrupted_s = float("-inf")
         self._stopped_at: int | None = None
+        self._overtaken: set[int] = set()  # what was sent before an interruption, and recorded behind it
         self._interrupted = 0
         self._readings: set[asyncio.Task[tuple[Attachment, ...]]] = set()
         self._in_order = asyncio.Lock()
@@ -182,6 +183,7 @@ class Repl:
 
     def _begin(self, said: Said | None, command: Coroutine[Any, Any, bool] | None = None) -> None:
         self._stopped_at = None
+        self._overtaken.clear()
         self._began_s = time.monotonic()
         self._prompt.attention.watch()
         self._work = asyncio.create_task(self._turns(said, command))
@@ -202,7 +204,9 @@ class Repl:
                 if ended == "interrupted" or self._stopped_at is not None:  # also while it was tidying up
                     stopped_at, self._stopped_at = self._stopped_at, None
                     queue = [*self._session.state.queue]
-                    await self._take_back([seq for seq in queue if stopped_at is None or seq <= stopped_at])
+                    if stopped_at is not None:
+                        queue = [seq for seq in queue if seq <= stopped_at or seq in self._overtaken]
+                    await self._take_back(queue)
                     if stopped_at is None:
                         return
                 said = None  # what was sent after the interruption is meant to begin
@@ -211,7 +215,8 @@ class Repl:
             self._prompt.refresh()
 
     def _next(self) -> Said | None:
-        return next((self._queued(*waiting) for waiting in self._session.state.queue.items()), None)
+        waiting = self._session.state.queue.items()
+        return next((self._queued(seq, fact) for seq, fact in waiting if seq not in self._overtaken), None)
 
     def _queued(self, seq: int, fact: TextQueued) -> Said:
         text = self._io.text(fact.text)
@@ -268,7 +273,12 @@ class Repl:
                 if along is None or self._interrupted != before:
                     self._unsent.append(said.typed)
                 else:
-                    await self._session.queue(said.text, steer=steer, command=said.own is not None, along=along)
+                    own = said.own is not None
+                    seq = await self._session.queue(said.text, steer=steer, command=own, along=along)
+                    if self._interrupted != before:
+                        self._overtaken.add(seq)
+                        if self._work is None or self._stopped_at is None:  # who gives back has done so already
+                            await self._take_back([seq])
         except AgentshError as error:
             self._unsent.append(said.typed)
             self._fail(error)

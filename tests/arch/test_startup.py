@@ -122,6 +122,8 @@ NOT_FOR_A_PROMPT = {
     "agentsh.repl.slash",
     "agentsh.render.final",
     "agentsh.render.jsonl",
+    "email",
+    "importlib.resources",
     "rich.syntax",
     "rich.table",
 }

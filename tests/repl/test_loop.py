@@ -123,6 +123,42 @@ async def test_what_could_not_be_saved_is_said_and_given_back() -> None:
         await r.session.close()
 
 
+@pytest.mark.parametrize("ends_first", [False, True])
+async def test_what_was_sent_before_an_interruption_comes_back_though_it_is_recorded_after(ends_first: bool) -> None:
+    with piped() as (keys, io):
+        r = await rig.new([Say(("a",), (("hang", {}),)), Say(("fine",))])
+        repl = Repl(r.session, io)
+        prompt = repl._prompt
+        assert isinstance(prompt, Prompt)
+        queue, interrupt, stopped = r.session.queue, r.session.interrupt, asyncio.Event()
+
+        async def slow_disk(text: str, **more: Any) -> int:
+            keys.send_text("\x03")
+            await stopped.wait()
+            if ends_first:
+                await until(lambda: ended(r) == 1)
+                await asyncio.sleep(0.05)
+            return await queue(text, **more)
+
+        def noted() -> bool:
+            stopped.set()
+            return interrupt()
+
+        r.session.queue, r.session.interrupt = slow_disk, noted  # type: ignore[method-assign]
+        task = asyncio.create_task(repl.run())
+        keys.send_text("go\r")
+        await until(lambda: r.session.state.turn is not None)
+        keys.send_text("follow-up\r")
+        await until(lambda: ended(r) == 1 and prompt.buffer.text == "follow-up")
+        assert said(r) == ["go"]
+        keys.send_text("\r")
+        await until(lambda: ended(r) == 2)
+        assert said(r) == ["go", "follow-up"]
+        keys.send_text("\x04")
+        await asyncio.wait_for(task, 30)
+        await r.session.close()
+
+
 async def test_an_error_of_the_model_leaves_the_loop_up() -> None:
     with piped() as (keys, io):
         async with talking([ModelKeyMissing("no key"), Say(("fine",))], io) as (r, task):
