@@ -1,9 +1,9 @@
 """Landlock and seccomp, through a helper process: for machines where namespaces are closed to ordinary users.
 
-What it does not hold, and bubblewrap does: chmod and times of files outside that the user owns (Landlock knows no
-right for them, and a filter of system calls cannot see paths), and the configuration and hooks of git. Listings of
-directories that have something hidden in them are refused, and /dev/shm is closed. Its helper takes in every process
-that a command leaves (PR_SET_CHILD_SUBREAPER) and ends it.
+What it does not hold, and bubblewrap does: the configuration and hooks of git. Listings of directories that have
+something hidden in them are refused, and /dev/shm is closed. Landlock knows no right for modes and times of files,
+and a filter of system calls cannot see paths: these calls the helper makes in place of the command, where it may
+write. It takes in every process that a command leaves (PR_SET_CHILD_SUBREAPER) and ends it.
 """
 
 import base64
@@ -17,12 +17,15 @@ from functools import cache
 from pathlib import Path
 
 from agentsh.workspace.sandbox import Bounds, Found, Launch, memory_file
-from agentsh.workspace.seccomp import for_landlock
+from agentsh.workspace.seccomp import MODES, for_landlock, numbers_of
 
 HELPER = str(Path(__file__).with_name("landlock_exec.py"))
 PROBE_S = 5.0
 MINIMUM_ABI = 3
 """Of Linux 6.2: before it a file could be emptied (truncate) without a right."""
+
+SIGNALS_ABI = 6
+"""Of Linux 6.12: before it a command can signal whatever the user can."""
 
 # Bits of landlock(7): execute, read a file, read a directory; 0 to 12 are those of the first version.
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
@@ -71,7 +74,9 @@ def probe() -> Found:
     finally:
         launch.started()
     if done.stdout.strip() == b"works":
-        return Found(True, f"version {abi()}")
+        return Found(
+            True, f"version {abi()}" + ("" if abi() >= SIGNALS_ABI else ", which does not keep signals inside")
+        )
     return Found(False, done.stderr.decode("utf-8", "replace").strip() or f"it fails with exit {done.returncode}")
 
 
@@ -108,6 +113,7 @@ class Landlock:
         rules += [(path, _READS) for path in bounds.readable]
         for path in (bounds.root, bounds.tmp, *bounds.writable):
             rules += [(each, handled) for each in _but(path, [h for h in bounds.hidden if _within(h, path)])]
+        writable = [os.path.realpath(path) for path in (bounds.root, bounds.tmp, *bounds.writable)]
         program = for_landlock(network=bounds.network)
         return {
             "argv": list(argv),
@@ -115,9 +121,12 @@ class Landlock:
             "rules": rules,
             "handled": handled,
             "network": 0 if bounds.network or version < 4 else _TCP,
-            "scoped": _SCOPES if version >= 6 else 0,
+            "scoped": _SCOPES if version >= SIGNALS_ABI else 0,
             "size": 24 if version >= 6 else 16 if version >= 4 else 8,
             "filter": None if program is None else base64.b64encode(program).decode(),
+            "modes": numbers_of(MODES),
+            "writable": writable,
+            "hidden": [path for path in bounds.hidden if any(_within(path, top) for top in writable)],
             "limits": list(_limits(bounds)),
         }
 

@@ -60,6 +60,14 @@ NUMBERS = {
     "removexattr": (197, 14),
     "lremovexattr": (198, 15),
     "fremovexattr": (199, 16),
+    "chmod": (90, -1),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "utime": (132, -1),
+    "utimes": (235, -1),
+    "futimesat": (261, -1),
+    "utimensat": (280, 88),
     "setxattrat": (463, 463),
     "removexattrat": (466, 466),
     "file_setattr": (469, 469),
@@ -75,10 +83,16 @@ _FLAGGING = (0x40086602, 0x40046602, 0x401C5820, 0x40806685)
 _KEYS = ("keyctl", "add_key", "request_key")
 _KERNEL = ("bpf", "perf_event_open", "userfaultfd", "open_by_handle_at")
 _RINGS = ("io_uring_setup", "io_uring_enter", "io_uring_register")
-_OWNERS = (
-    "chown", "lchown", "fchown", "fchownat", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr",
-    "fremovexattr", "setxattrat", "removexattrat", "file_setattr",
+_ATTRIBUTES = (
+    "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr", "setxattrat",
+    "removexattrat", "file_setattr",
 )  # fmt: skip
+
+MODES = (
+    "chmod", "fchmod", "fchmodat", "fchmodat2", "utime", "utimes", "futimesat", "utimensat", "chown", "lchown",
+    "fchown", "fchownat",
+)  # fmt: skip
+"""Change modes, times and owners of files, for which Landlock has no right: the helper is asked, and makes them."""
 
 # Which argument names the process: the first, or for two of them the second.
 _OF_OTHERS = {
@@ -90,7 +104,7 @@ Instruction = tuple[int, int, int, int]
 # struct sock_filter: code, jump if true, jump if false, operand. Codes: linux/filter.h.
 _LOAD, _EQUAL, _MORE, _BITS, _RETURN, _JUMP = 0x20, 0x15, 0x35, 0x45, 0x06, 0x05
 _NUMBER, _ARCH, _FIRST, _SECOND = 0, 4, 16, 24  # offsets in struct seccomp_data; arguments are little-endian
-_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
+_ALLOW, _ASK, _ERRNO = 0x7FFF0000, 0x7FC00000, 0x00050000
 
 
 def for_namespaces() -> bytes | None:
@@ -109,14 +123,20 @@ def for_landlock(*, network: bool) -> bytes | None:
     None on a machine whose numbers are not known here.
     """
     calls = (
-        *_KEYS, *_KERNEL, *_OWNERS, "ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd",
+        *_KEYS, *_KERNEL, "ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd",
         *_RINGS, "setns", "mount", "move_mount", "fsopen",
         "shmget", "msgget", "semget", "mq_open",
     )  # fmt: skip
     if network:
         families = (AF_UNIX, AF_INET, AF_INET6, AF_NETLINK)
-        return _program(calls, families=families, new_users=False, own_only=_OF_OTHERS)
-    return _program((*calls, "connect"), families=(AF_UNIX,), new_users=False, own_only=_OF_OTHERS)
+        return _program(calls, families=families, new_users=False, own_only=_OF_OTHERS, asked=MODES)
+    return _program((*calls, "connect"), families=(AF_UNIX,), new_users=False, own_only=_OF_OTHERS, asked=MODES)
+
+
+def numbers_of(names: Iterable[str]) -> dict[str, int]:
+    """Return the numbers of calls on this machine; those that it does not have are left out."""
+    column = 0 if _ARCHITECTURES.get(platform.machine()) == X86_64 else 1
+    return {name: NUMBERS[name][column] for name in names if NUMBERS[name][column] >= 0}
 
 
 def _program(
@@ -125,14 +145,19 @@ def _program(
     families: Sequence[int],
     new_users: bool,
     own_only: Mapping[str, int] = MappingProxyType({}),
+    asked: Iterable[str] = (),
 ) -> bytes | None:
-    """Return a filter. own_only: calls with the place of an argument that must be 0, which means the caller."""
+    """Return a filter. own_only: calls with the place of an argument that must be 0, which means the caller.
+
+    asked: calls that whoever listens to the filter decides about.
+    """
     arch = _ARCHITECTURES.get(platform.machine())
     if arch is None or struct.pack("=H", 1) != b"\1\0":
         return None
     column = 0 if arch == X86_64 else 1
     deny = (_RETURN, 0, 0, _ERRNO | errno.EPERM)
     missing = (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)
+    unsupported = (_RETURN, 0, 0, _ERRNO | errno.ENOTSUP)  # what `cp -p` takes for a file system without them
     code: list[Instruction] = [
         (_LOAD, 0, 0, _ARCH),
         (_EQUAL, 1, 0, arch),
@@ -144,8 +169,12 @@ def _program(
     for name in calls:
         if NUMBERS[name][column] >= 0:
             code += [(_EQUAL, 0, 1, NUMBERS[name][column]), deny]
+    for asks in numbers_of(asked).values():
+        code += [(_EQUAL, 0, 1, asks), (_RETURN, 0, 0, _ASK)]
     number = {name: numbers[column] for name, numbers in NUMBERS.items()}
     if not new_users:
+        for name in _ATTRIBUTES:
+            code += [(_EQUAL, 0, 1, number[name]), unsupported]
         # glibc falls back to clone, whose flags can be looked at, where there is no clone3.
         code += [(_EQUAL, 0, 1, number["clone3"]), missing]
         for call in ("clone", "unshare"):

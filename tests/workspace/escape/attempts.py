@@ -28,6 +28,7 @@ class Attempt:
 
 
 RACE = "for i in 1 2 3 4 5 6 7 8 9; do (ln -sfn {user} d; ln -sfn . d) & echo x > d/file; ln -sfn {user} d; echo x > d/file; done; wait"
+CHMOD_RACE = "touch own; for i in 1 2 3 4 5 6 7 8; do (ln -sfn {user}/file t; ln -sfn own t) & chmod 0777 t; done; wait; ln -sfn {user}/file t; chmod 0777 t"
 DAEMON = (
     PY
     + " \"import os, time; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); [os.close(f) for f in (0, 1, 2)]; os.execvp('sleep', ['sleep', '{nap}'])\"; sleep 0.2"
@@ -107,6 +108,7 @@ NET = "own network namespace"
 CAPS = "no capabilities"
 SEC = "seccomp"
 SCOPE = "Landlock: signals stay inside"
+ASKED = "the helper makes such calls, where it may write"
 UNDONE = "ended at once, and undone"
 
 ATTEMPTS = (
@@ -129,9 +131,14 @@ ATTEMPTS = (
     Attempt("copy over a file outside", "echo x > f; cp f {user}/file", RO, LL),
     Attempt("dd onto a file outside", "echo x | dd of={user}/file 2>&1", RO, LL),
     Attempt("truncate outside", "truncate -s 0 {user}/file", RO, LL),
-    Attempt("chmod outside", "chmod 0777 {user}/file", RO, None),
-    Attempt("times outside", "touch -d 2001-01-01 {user}/file", RO, None),
-    Attempt("owner outside", "chown 12345 {user}/file", RO, "seccomp", root=True),
+    Attempt("chmod outside", "chmod 0777 {user}/file", RO, ASKED),
+    Attempt("chmod outside, through a link", "ln -s {user}/file l; chmod 0777 l", RO, ASKED),
+    Attempt("chmod outside, through /proc/self/root", "chmod 0777 /proc/self/root{user}/file ../../../user/file", RO, ASKED),
+    Attempt("chmod outside, by a descriptor", PY + " \"import os; os.fchmod(os.open('{user}/file', 0), 0o777)\"", RO, ASKED),
+    Attempt("race of a symlink against chmod", CHMOD_RACE, RO, ASKED),
+    Attempt("times outside", "touch -d 2001-01-01 {user}/file", RO, ASKED),
+    Attempt("times outside, by a descriptor", PY + " \"import os; os.utime(os.open('{user}/file', 0), (1, 1))\"", RO, ASKED),
+    Attempt("owner outside", "chown 12345 {user}/file", RO, ASKED, root=True),
     Attempt("extended attribute outside", PY + " \"import os; os.setxattr('{user}/file', 'user.x', b'x')\"", RO, SEC),
     Attempt("symlink, then write through it", "ln -s {user}/file l; echo x > l", RO, LL),
     Attempt("symlink to a directory, then write", "ln -s {user} d; echo x > d/file", RO, LL),
