@@ -10,7 +10,7 @@ from agentsh.app.settings import Settings
 from agentsh.events.session import Mode
 from agentsh.workspace.bounds import bounds_of, keys_in, make_tmp
 from agentsh.workspace.git_guard import make_hooks, named
-from agentsh.workspace.sandbox import Kind, Limits, choose, make
+from agentsh.workspace.sandbox import Bounds, Kind, Limits, choose, make
 
 if TYPE_CHECKING:
     from agentsh.workspace.local import LocalWorkspace
@@ -91,11 +91,14 @@ def make_workspace(
         limits=limits,
         tmp=tmp,
         watched=True,
-        unguarded=in_place
-        and sandbox is not None
-        and not sandbox.guards
-        and any(map(os.path.lexists, bounds.guarded)),
+        unguarded=in_place and sandbox is not None and _open(bounds, guards=sandbox.guards),
     )
+
+
+def _open(bounds: Bounds, *, guards: bool) -> bool:
+    """Tell whether commands can change what decides about other programs: a `.git` that is a link cannot be held."""
+    link = os.path.islink(os.path.join(bounds.root, ".git"))
+    return link or (not guards and any(map(os.path.lexists, bounds.guarded)))
 
 
 def keys_of(root: Path, home: Home) -> frozenset[str]:

@@ -14,9 +14,11 @@ from agentsh.workspace.ignore import CACHES
 
 DECIDING = ("config", "config.worktree", "hooks", "commondir")
 """In a git directory. `commondir` names another one, whose configuration counts instead."""
-MAX_LOOKED = 3_000
-"""Directories that are looked through for repositories in the workspace, and how deep."""
-MAX_DEEP = 6
+MAX_LOOKED = 300
+"""Directories that are looked through for repositories in the workspace, and how deep: some 10 ms."""
+MAX_DEEP = 4
+MAX_HELD = 400
+"""Paths; each is a mount or two."""
 
 # Settings that name a file whose content git runs, or takes for configuration.
 _RUNS = re.compile(
@@ -47,7 +49,9 @@ def decides(root: str, *, in_place: bool) -> list[str]:
             ]
         else:  # a linked worktree or a submodule: it says where the repository is
             found.append(place)
-    return [*found, *(named(root) if in_place else ())]
+    found = [*found, *(named(root) if in_place else ())]
+    behind = (os.path.realpath(path) for path in found if os.path.islink(path))  # a link itself is watched
+    return [*found, *(path for path in behind if path.startswith(root.rstrip("/") + "/"))][:MAX_HELD]
 
 
 def make_hooks(root: str) -> None:

@@ -48,7 +48,7 @@ _State = dict[tuple[str, str], _Kept]
 class GitWatch:
     """Watches the `.git` of one workspace while commands run. Not for threads beside each other; a look takes 30 µs.
 
-    holds: what is there cannot be changed by a command; only what is new is looked for.
+    holds: what is there cannot be changed by a command, but for links; only these and what is new are looked for.
     """
 
     def __init__(self, root: str, *, holds: bool) -> None:
@@ -58,6 +58,7 @@ class GitWatch:
         self._before: _State | None = None
         self._root = self._git = -1
         self._path = root
+        self._links: frozenset[str] = frozenset()
 
     def begin(self) -> int:
         """A command begins: what is there now is right, unless another one runs. Return a mark for `look`."""
@@ -91,6 +92,7 @@ class GitWatch:
         except OSError:  # no repository, or a file that is held as such
             self._forget()
             return
+        self._links = frozenset(name for name in ("config", _HOOKS) if _is_link(name, self._git))
         self._before = self._now(with_data=True)
 
     def _forget(self) -> None:
@@ -103,9 +105,9 @@ class GitWatch:
     def _now(self, *, with_data: bool = False) -> _State:
         """Return the state of everything that counts."""
         state: _State = {}
-        for name in _NEW if self._holds else ("config", _HOOKS, *_NEW):
+        for name in ("config", _HOOKS, *_NEW):
             kept = _kept(name, self._git, with_data=with_data)
-            if kept is not None:
+            if kept is not None and (name in _NEW or name in self._links or not self._holds):
                 state["", name] = kept
         if self._holds:
             return state
@@ -208,6 +210,13 @@ def _opened(name: str, directory: int) -> Iterator[int | None]:
         yield fd
     finally:
         os.close(fd)
+
+
+def _is_link(name: str, directory: int) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
 
 
 def _kept(name: str, directory: int, *, with_data: bool) -> _Kept | None:

@@ -175,6 +175,26 @@ async def test_hooks_that_are_in_the_project_cannot_be_changed(repository: Path,
     await workspace.close()
 
 
+@WITH_BWRAP
+async def test_links_cannot_be_turned(repository: Path, tmp_path: Path) -> None:
+    theirs = repository / "githooks"
+    theirs.mkdir()
+    (repository / ".git" / "hooks").symlink_to("../githooks")
+    workspace = made(repository, "bwrap", tmp_path, in_place=True)
+    line = "echo x > githooks/pre-commit; rm .git/hooks; mkdir .git/hooks; echo x > .git/hooks/pre-commit"
+    result = await workspace.run(line, timeout_s=20, max_bytes=2_000)
+    assert result.undone == (".git/hooks",)
+    assert (repository / ".git" / "hooks").readlink() == Path("../githooks")
+    assert not list(theirs.iterdir())
+    assert workspace.guards
+    await workspace.close()
+    (repository / ".git").rename(tmp_path / "elsewhere")
+    (repository / ".git").symlink_to(tmp_path / "elsewhere")
+    workspace = made(repository, "bwrap", tmp_path, in_place=True)
+    assert not workspace.guards, "so that it is asked"
+    await workspace.close()
+
+
 @WITH_LANDLOCK
 async def test_in_place_landlock_does_not_hold_it_and_says_so(repository: Path, tmp_path: Path) -> None:
     workspace = made(repository, "landlock", tmp_path, in_place=True)
