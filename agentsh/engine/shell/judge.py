@@ -22,6 +22,7 @@ MANY = 1_000
 """Files that a pattern may stand for; `Tree.expands` stops there."""
 
 _PROGRAM_DIRECTORIES = frozenset({"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"})
+_DECLARES = frozenset({"export", "declare", "typeset", "readonly", "unset"})
 _RUN_LATER = frozenset({"eval", "trap"})
 _FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
@@ -136,7 +137,7 @@ class _Judge:
             self._find(words, command, problem, depth)
         elif name == "git":
             self._git(words, command, problem)
-        elif name in ("export", "declare", "typeset", "readonly", "unset"):
+        elif name in _DECLARES:
             # With assignments of neutral names it only sets those; anything else can change what later words mean.
             plain = [word for word in rest if word.text is None or not self._neutral(word.text)]
             self._add(words, command, problem or (f"{name} sets something" if plain else None))
@@ -332,8 +333,9 @@ class _Judge:
         sharp = 0 if allowable else NEVER
         if problem is not None and allowable:
             sets = [None if w.text is None else f"{n}={w.text}" for n, w in command.assigns if not self._neutral(n)]
-            before = [*sets, self._program(words[0]), *(word.text for word in odd)]
-            called = (*before, *texts[1:])
+            after = sets if name in _DECLARES else []  # `export A=1`: what it sets are its words
+            before = [*([] if after else sets), self._program(words[0]), *(word.text for word in odd)]
+            called = (*before, *texts[1:], *after)
             sharp = reach.sharp(name, words[1:], self._reads)
             sharp = sharp + len(before) if sharp or len(before) > 1 else 0
         self.parts.append(Part("shell", shown, texts, self._paths(paths), problem, called, sharp))
