@@ -17,6 +17,16 @@ import pyte
 PASTE_ON, PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
 
 
+class Screen(pyte.HistoryScreen):
+    """Deletes lines as terminals do: pyte leaves one as it was where that which takes its place was never written."""
+
+    def delete_lines(self, count: int | None = None) -> None:
+        """Delete lines from the cursor on."""
+        for y in range(self.lines):
+            self.buffer[y]
+        super().delete_lines(count)
+
+
 class Terminal:
     """Types and looks. raw: all bytes that the script wrote."""
 
@@ -39,7 +49,7 @@ class Terminal:
             codec_errors="replace", timeout=30, cwd=cwd,
         )  # fmt: skip
         self._child.delaybeforesend = None
-        self._screen = pyte.HistoryScreen(columns, rows, history=20_000, ratio=0.5)
+        self._screen = Screen(columns, rows, history=20_000, ratio=0.5)
         self._stream = pyte.Stream(self._screen)
 
     def __enter__(self) -> "Terminal":
