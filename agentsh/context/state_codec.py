@@ -86,7 +86,8 @@ def _describe(kind: Any, lines: list[str], seen: set[Any]) -> None:
             _describe(hint, lines, seen)
     elif issubclass(kind, Value):
         for name, info in kind.model_fields.items():
-            lines.append(f"{kind.__qualname__}.{name} = {info.default!r}")
+            default = "" if info.is_required() else f" = {info.default!r}"
+            lines.append(f"{kind.__qualname__}.{name}{default}")
             _describe(info.annotation, lines, seen)
 
 
