@@ -77,8 +77,11 @@ def _shape(kind: type) -> Iterator[str]:
         hint = waiting.pop()
         inner: list[Any] = list(get_args(hint))
         if isinstance(hint, type) and issubclass(hint, Value):
-            yield f"{hint.__qualname__} {hint.model_fields!r}"
-            inner += [member.annotation for member in hint.model_fields.values()]
+            for name, member in hint.model_fields.items():
+                # Not the repr of the member: of what has no default it names an object, other in every process.
+                default = "" if member.is_required() else f" = {member.default!r}"
+                yield f"{hint.__qualname__}.{name}: {member.annotation!r}{default}"
+                inner.append(member.annotation)
         elif isinstance(hint, type) and is_dataclass(hint):
             hints = dict(_hints(hint))
             yield f"{hint.__qualname__} {hints!r}"

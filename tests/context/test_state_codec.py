@@ -1,6 +1,9 @@
 """A state becomes bytes and comes back the same, whatever the log; and it does not grow with the log."""
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import dataclass, field, fields, make_dataclass
 from typing import Any
 
@@ -166,6 +169,19 @@ def test_the_reducer_names_the_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     reducer.cache_clear()
     assert reducer() == first
+
+
+def test_the_reducer_has_the_same_name_in_every_process() -> None:
+    """Else no checkpoint would ever be of use, and nothing but time would tell."""
+    code = "from agentsh.context.state_codec import reducer; print(reducer())"
+    names = {
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout.strip()
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert names == {reducer()}
 
 
 def test_a_type_that_the_codec_does_not_know_is_told_at_once() -> None:
