@@ -9,6 +9,7 @@ is worked out at its first use. Only what was given is kept in an object; the re
 
 import types
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import (
     Annotated,
     Any,
@@ -99,10 +100,11 @@ class Value:
         Raises:
             Misfit: what does not fit, and where.
         """
-        if isinstance(members, cls):
-            return members
-        if not isinstance(members, Mapping):
-            raise _Unlike("must be a table")
+        if type(members) is not dict:  # as it is in a log
+            if isinstance(members, cls):
+                return members
+            if not isinstance(members, Mapping):
+                raise _Unlike("must be a table")
         made = object.__new__(cls)
         _fill(made, members)
         return made
@@ -225,6 +227,7 @@ def _dumped(value: Any, exclude_unset: bool) -> Any:
     return [_dumped(inner, exclude_unset) for inner in value] if isinstance(value, list | tuple) else value
 
 
+@cache
 def _reading(hint: Any) -> _Reading:
     """Return how values of a type are taken.
 
