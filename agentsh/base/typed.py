@@ -79,6 +79,7 @@ class Value:
 
     model_fields: ClassVar[Mapping[str, Member]] = {}
     _refuses: ClassVar[bool] = False
+    _needs: ClassVar[bool] = False
     _steps: ClassVar[tuple[tuple[str, frozenset[type], Callable[[Any], Any], bool], ...] | None] = None
     _unknown: Mapping[str, Any]
 
@@ -87,6 +88,7 @@ class Value:
         own = {name: Member(hint, cls.__dict__.get(name, _MISSING)) for name, hint in cls.__annotations__.items()}
         cls.model_fields = {**cls.model_fields, **own}
         cls._steps = None
+        cls._needs = any(member.is_required() for member in cls.model_fields.values())
         if unknown is not None:
             cls._refuses = unknown == "refuse"
 
@@ -188,6 +190,8 @@ def some(**members: Any) -> dict[str, Any]:
 
 def _fill(value: Value, given: Mapping[str, Any]) -> None:
     kind = type(value)
+    if not given and not kind._needs:
+        return  # all is as it is by default, as mostly in agentsh.toml: nothing has to be worked out
     held = value.__dict__
     for name, plain, convert, required in kind._steps or _prepare(kind):
         if name in given:
