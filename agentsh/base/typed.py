@@ -9,6 +9,7 @@ is worked out at its first use. Only what was given is kept in an object; the re
 
 import types
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import (
     Annotated,
     Any,
@@ -78,6 +79,7 @@ class Value:
 
     model_fields: ClassVar[Mapping[str, Member]] = {}
     _refuses: ClassVar[bool] = False
+    _needs: ClassVar[bool] = False
     _steps: ClassVar[tuple[tuple[str, frozenset[type], Callable[[Any], Any], bool], ...] | None] = None
     _unknown: Mapping[str, Any]
 
@@ -86,6 +88,7 @@ class Value:
         own = {name: Member(hint, cls.__dict__.get(name, _MISSING)) for name, hint in cls.__annotations__.items()}
         cls.model_fields = {**cls.model_fields, **own}
         cls._steps = None
+        cls._needs = any(member.is_required() for member in cls.model_fields.values())
         if unknown is not None:
             cls._refuses = unknown == "refuse"
 
@@ -99,10 +102,11 @@ class Value:
         Raises:
             Misfit: what does not fit, and where.
         """
-        if isinstance(members, cls):
-            return members
-        if not isinstance(members, Mapping):
-            raise _Unlike("must be a table")
+        if type(members) is not dict:  # as it is in a log
+            if isinstance(members, cls):
+                return members
+            if not isinstance(members, Mapping):
+                raise _Unlike("must be a table")
         made = object.__new__(cls)
         _fill(made, members)
         return made
@@ -186,6 +190,8 @@ def some(**members: Any) -> dict[str, Any]:
 
 def _fill(value: Value, given: Mapping[str, Any]) -> None:
     kind = type(value)
+    if not given and not kind._needs:
+        return  # all is as it is by default, as mostly in agentsh.toml: nothing has to be worked out
     held = value.__dict__
     for name, plain, convert, required in kind._steps or _prepare(kind):
         if name in given:
@@ -225,6 +231,7 @@ def _dumped(value: Any, exclude_unset: bool) -> Any:
     return [_dumped(inner, exclude_unset) for inner in value] if isinstance(value, list | tuple) else value
 
 
+@cache
 def _reading(hint: Any) -> _Reading:
     """Return how values of a type are taken.
 

@@ -37,9 +37,18 @@ def made(dataclass: Any) -> tuple[Any, Any, Any]:
     return Place, Heap, Named
 
 
-@pytest.mark.parametrize("dataclass", MAKERS)
-def test_both_do_the_same(dataclass: Any) -> None:
+def often(dataclass: Any, before: int) -> tuple[Any, Any, Any]:
+    """Return the classes when so many objects of each have been made."""
     place, heap, named = made(dataclass)
+    for _ in range(before):
+        place("a"), heap(), named(b=1)
+    return place, heap, named
+
+
+@pytest.mark.parametrize("before", [0, 3 * light.MANY])
+@pytest.mark.parametrize("dataclass", MAKERS)
+def test_both_do_the_same(dataclass: Any, before: int) -> None:
+    place, heap, named = often(dataclass, before)
     one = place("x", secret="s")
     assert (one.name, one.size, one.twice(), one.call()) == ("x", 3, 6, "called")
     assert (one == place(name="x", secret="s"), one == place("y"), one == ("x", 3)) == (True, False, False)
@@ -70,12 +79,15 @@ def test_both_do_the_same(dataclass: Any) -> None:
     assert (named(b=2).a, named(b=2, a=3)) == (1, named(a=3, b=2))
 
 
+@pytest.mark.parametrize("before", [0, 3 * light.MANY])
 @pytest.mark.parametrize("dataclass", MAKERS)
 @pytest.mark.parametrize(
     ("arguments", "given"), [((), {}), (("x", 1, 2, 3, 4), {}), (("x",), {"name": "y"}), (("x",), {"other": 1})]
 )
-def test_wrong_arguments_are_refused(dataclass: Any, arguments: tuple[Any, ...], given: dict[str, Any]) -> None:
-    place, _, named = made(dataclass)
+def test_wrong_arguments_are_refused(
+    dataclass: Any, before: int, arguments: tuple[Any, ...], given: dict[str, Any]
+) -> None:
+    place, _, named = often(dataclass, before)
     with pytest.raises(TypeError):
         place(*arguments, **given)
     with pytest.raises(TypeError):
