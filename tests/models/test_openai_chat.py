@@ -147,10 +147,10 @@ async def test_whole_calls_in_one_chunk_beside_text() -> None:
 
 def test_the_client_is_not_imported_before_it_is_needed() -> None:
     code = (
-        "import sys; from agentsh.models import openai_chat;"
+        "import sys; from agentsh.models import openai_chat, openai_errors;"
         "heavy = {'openai', 'httpx2', 'anyio'};"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules);"
-        "openai_chat.load_openai();"
+        "from agentsh.models.openai_loading import load_openai; load_openai();"
         "assert 'openai' in sys.modules"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
