@@ -17,6 +17,7 @@ from typing import (
     Literal,
     NamedTuple,
     Self,
+    TypeVar,
     Union,
     dataclass_transform,
     get_args,
@@ -24,6 +25,9 @@ from typing import (
 )
 
 _MISSING: Any = ...
+_V = TypeVar("_V", bound="Value")
+EXACT = 2**53
+"""A float beyond that is no longer one certain whole number."""
 
 
 class Misfit(ValueError):
@@ -113,12 +117,7 @@ class Value:
 
     def model_copy(self, *, update: Mapping[str, Any]) -> Self:
         """Return the same with other members. `update` is not checked."""
-        made = object.__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        made.__dict__.update(update)
-        if unknown := getattr(self, "_unknown", None):
-            object.__setattr__(made, "_unknown", unknown)
-        return made
+        return _again(type(self), {**self.__dict__, **update}, getattr(self, "_unknown", None))
 
     def model_dump(self, *, exclude_unset: bool = False) -> dict[str, Any]:
         """Return its members as JSON has them, in the order of the class. exclude_unset: those that were given."""
@@ -152,6 +151,18 @@ class Value:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), self.__dict__, getattr(self, "_unknown", None))
+
+
+def _again(kind: type[_V], members: Mapping[str, Any], unknown: Mapping[str, Any] | None) -> _V:
+    """Return a value of members that were checked before."""
+    made = object.__new__(kind)
+    made.__dict__.update(members)
+    if unknown:
+        object.__setattr__(made, "_unknown", unknown)
+    return made
 
 
 def at_least(least: float) -> Callable[[Any], Any]:
@@ -274,10 +285,13 @@ def _of_class(kind: type) -> _Reading:
     words = _WORDS[kind]
 
     def convert(value: Any) -> Any:
-        if kind is int and type(value) is float and value.is_integer():
+        if kind is int and type(value) is float and value.is_integer() and abs(value) <= EXACT:
             return int(value)
         if kind is float and type(value) is int:
-            return float(value)
+            try:
+                return float(value)
+            except OverflowError:
+                raise Misfit("is too large") from None
         if isinstance(value, kind) and not isinstance(value, bool):
             return value
         raise _Unlike(f"must be {words}")

@@ -105,8 +105,8 @@ class LogScan:
         self._files = files
         self.session = session
         self._seen = _Seen()
-        self._held: dict[int, tuple[Entry, int, str]] = {}
-        self._lost_lines = 0
+        self._held: dict[int, tuple[Entry, int, str, int]] = {}  # the last: `_lost_lines` before it
+        self._lost_lines = self._lost_told = 0  # in bad bytes, at most; those that explain a gap, or did not have to
         self.segments = _open_segments(files, directory)
         self.newer = next((s.head.newer for s in self.segments if s.head.newer), None)
 
@@ -208,7 +208,7 @@ class LogScan:
                 continue
             elif item[0] == self.last_seq + 1 and not self._held:
                 self.last_seq, text, crc, _ = item
-                self._lost_lines = 0
+                self._lost_told = self._lost_lines
                 if crcs is None:
                     crcs = self._seen.run(self.last_seq, salt)
                 crcs.append(crc)
@@ -237,7 +237,7 @@ class LogScan:
         where, size = segment.place(offset), len(text) + 1
         known = self._seen.get(seq)
         if seq in self._held:
-            other, other_salt, _ = self._held[seq]
+            other, other_salt, _, _ = self._held[seq]
             known = (other[2], other_salt)
         if known is not None:
             same = crc32(text[: 1 - CRC_TAIL], known[1]) == known[0]
@@ -246,9 +246,9 @@ class LogScan:
         elif seq <= self.last_seq:
             self.damages.append(Damage(where, "late", size, self.last_seq))
         else:
-            self._held[seq] = (entry, salt, where)
+            self._held[seq] = (entry, salt, where, self._lost_lines)
             missing = seq - self.last_seq - len(self._held)
-            yield from self._release(all_of_them=0 < missing <= self._lost_lines)
+            yield from self._release(all_of_them=0 < missing <= self._lost_lines - self._lost_told)
 
     def _release(self, *, all_of_them: bool) -> Iterator[Entry]:
         """Yield what is held back, as far as it joins on, or all of it where the missing ones will not come."""
@@ -257,11 +257,11 @@ class LogScan:
             joins = seq == self.last_seq + 1
             if not (joins or all_of_them or len(self._held) > REORDER_WINDOW):
                 return
-            entry, salt, where = self._held.pop(seq)
+            entry, salt, where, lost_before = self._held.pop(seq)
             missing = seq - self.last_seq - 1
-            if missing > self._lost_lines:
+            if missing > max(lost_before - self._lost_told, 0):  # what is lost behind a line excuses no gap before it
                 self.damages.append(Damage(where, "gap", 0, self.last_seq))
-            self.last_seq, self._lost_lines = seq, 0
+            self.last_seq, self._lost_told = seq, max(self._lost_told, lost_before)
             self.durable_seq = max(self.durable_seq, peek(entry[1])[1])
             self._seen.run(seq, salt).append(entry[2])
             yield entry

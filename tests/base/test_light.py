@@ -94,3 +94,29 @@ def test_wrong_arguments_are_refused(
         named(1)
     with pytest.raises(TypeError):
         named(a=1)
+
+
+@pytest.mark.parametrize("before", [0, 3 * light.MANY])
+@pytest.mark.parametrize("dataclass", MAKERS)
+def test_members_may_have_any_name(dataclass: Any, before: int) -> None:
+    @dataclass(frozen=True)
+    class Odd:
+        held: int
+        members: int = 2
+        given: Any = light.field(default_factory=dict)
+
+    for _ in range(before):
+        Odd(1)
+    one, other = Odd(1, given=3), Odd(held=4)
+    assert (one.held, one.members, one.given, other.held, other.given) == (1, 2, 3, 4, {})
+    assert Odd(1).given is not Odd(1).given
+
+
+@pytest.mark.parametrize("dataclass", MAKERS)
+def test_what_would_break_only_later_is_refused_at_once(dataclass: Any) -> None:
+    shared: list[Any] = [[], {}, set()]
+    for default in shared:
+        with pytest.raises(ValueError, match="default_factory"):
+            dataclass()(type("Shared", (), {"__annotations__": {"a": list[int]}, "a": default}))
+    with pytest.raises(TypeError, match="default"):
+        dataclass()(type("Late", (), {"__annotations__": {"a": int, "b": int}, "a": 1}))

@@ -1,6 +1,7 @@
 """Our own reading of facts takes and refuses what models of pydantic do, and gives the same back."""
 
 import json
+import pickle
 import random
 from typing import Any, get_args, get_origin
 
@@ -8,10 +9,15 @@ import pytest
 from pydantic import ValidationError
 
 from agentsh.base.typed import Misfit, Value
+from agentsh.events.base import Usage
+from agentsh.events.codec import decode
+from agentsh.events.event import Opaque
 from agentsh.events.union import KINDS
+from agentsh.log.record import Record
 from agentsh.testing.pydantic_models import model_of
 
 ODD: tuple[Any, ...] = (None, True, 0, 7, -1, 1.5, "", "x", "7", [], ["x"], [1], {}, {"a": 1}, {"a": None}, [{}])
+ODD += (2**64, 10**20, 1e300)
 BLOB = {"blob": "sha256:0", "bytes": 3, "head": "a", "tail": "c"}
 
 
@@ -77,3 +83,20 @@ def test_facts_are_read_as_by_models_of_pydantic(kind: type[Value]) -> None:
         taken += 1
     assert taken >= 50
     assert refused
+
+
+def test_numbers_beyond_all_measure_are_told_not_raised() -> None:
+    """A log of them is shown, as its reading never fails."""
+    payload = {"text": "x", "reasoning": None, "model": "m", "finish": "stop", "usage": None, "cost_usd": 10**400}
+    with pytest.raises(Misfit, match="cost_usd: is too large"):
+        KINDS["agent_message"].model_validate(payload)
+    event = decode(Record(1, "", "agent_message", 0, None, payload, b""))
+    assert event.fact == Opaque("agent_message", payload, "cost_usd: is too large")
+    with pytest.raises(Misfit, match="queued: must be a whole number"):
+        KINDS["text_withdrawn"].model_validate({"queued": 1e300})
+
+
+def test_a_fact_survives_being_pickled() -> None:
+    fact = Usage.model_validate({"prompt": 1, "cached": 0, "completion": 2, "reasoning": 0, "later": [1]})
+    again = pickle.loads(pickle.dumps(fact))
+    assert (again, again.model_dump()) == (fact, fact.model_dump())

@@ -211,6 +211,29 @@ def test_segments_before_the_damage_are_not_touched(place: Place) -> None:
     assert place.goes_on() == 42
 
 
+@pytest.mark.parametrize("same", [True, False])
+def test_a_lost_segment_is_filled_in_where_a_later_place_is_damaged_too(place: Place, same: bool) -> None:
+    """What bad bytes may have held excuses no gap before them: a repair began behind that one, and left it."""
+    rescue = header(3, 41)
+    parts = {**three_segments(), closed_name(3, 41): rescue.raw + b"".join(lines(rescue, 41, 60))}
+    parts[closed_name(2, 31)] = parts.pop("events.jsonl")
+    parts["events.jsonl"] = parts.pop(closed_name(3, 41))
+    del parts[closed_name(1, 21)]
+    hit = closed_name(2, 31) if same else "events.jsonl"
+    parts[hit] = parts[hit][:900] + bytes(3000) + parts[hit][1000:]
+    for name, data in parts.items():
+        place.put(data, name)
+    assert "gap" in {d.kind for d in place.verify().damages}
+    before = bodies(place.records())
+    assert place.repair() is not None
+    assert place.verify().ok
+    assert place.repair() is None
+    after = bodies(place.records())
+    assert before.items() <= after.items()
+    assert list(after) == list(range(1, 62))
+    place.goes_on()
+
+
 @pytest.mark.parametrize("hit", [0, 1, 2])
 def test_a_fork_stays_a_fork(place: Place, hit: int) -> None:
     parent = three_segments("20261128-parent")
