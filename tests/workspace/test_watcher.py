@@ -11,6 +11,7 @@ import pytest
 
 from agentsh.workspace.environ import PROCESS_MARK
 from agentsh.workspace.local import LocalWorkspace
+from tests.workspace.conftest import SESSION
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found in /proc")
 
@@ -28,7 +29,7 @@ class Dying(Watcher):
             super().began(group)
         os.kill(os.getpid(), signal.SIGKILL)
 
-workspace = LocalWorkspace(Path("."), session="00000000", watched=True)
+workspace = LocalWorkspace(Path("."), session=sys.argv[2], watched=True)
 workspace._watcher = Dying()
 asyncio.run(workspace.run("touch ran; exec env -i sleep 77", timeout_s=60, max_bytes=100))
 """
@@ -43,7 +44,7 @@ def gone(pid: int) -> bool:
 
 @pytest.mark.parametrize("when", ["before it was told", "told"])
 def test_l184_killed_between_the_start_and_the_watcher_a_command_never_begins(tmp_path: Path, when: str) -> None:
-    done = subprocess.run([sys.executable, "-c", DIES, when], cwd=tmp_path, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", DIES, when, SESSION], cwd=tmp_path, check=False, timeout=60)
     assert done.returncode == -signal.SIGKILL
     group = int((tmp_path / "group").read_text())
     until = time.monotonic() + 30
@@ -55,11 +56,11 @@ def test_l184_killed_between_the_start_and_the_watcher_a_command_never_begins(tm
 
 async def test_a_watcher_that_somebody_ended_is_followed_by_one_that_knows_of_all(tmp_path: Path) -> None:
     """The next command starts it; what began before is ended by it too."""
-    workspace = LocalWorkspace(tmp_path, session="00000000", watched=True)
+    workspace = LocalWorkspace(tmp_path, session=SESSION, watched=True)
     watcher = workspace._watcher
     assert watcher is not None
     mark = f"{PROCESS_MARK}={watcher.value}"
-    long = subprocess.Popen(["sleep", "78"], start_new_session=True)
+    long = subprocess.Popen(["sleep", "78"], start_new_session=True)  # noqa: ASYNC220 - a process, no answer
     try:
         watcher.began(long.pid)
         assert watcher._process is not None
