@@ -3,8 +3,8 @@
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,9 +33,18 @@ STAT_CACHE = "workspace.stat"
 
 
 def workspace_snapshots(
-    home: Home, session: str, root: Path, state: SessionState, blobs: BlobStore, kind: str | None
+    home: Home,
+    session: str,
+    root: Path,
+    state: SessionState,
+    blobs: BlobStore,
+    kind: str | None,
+    around: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Snapshots:
-    """Return the snapshots of a session whose log folded to `state`. kind: of its workspace; None: not known."""
+    """Return the snapshots of a session whose log folded to `state`. kind: of its workspace; None: not known.
+
+    around: is entered while a rewind changes files.
+    """
     from agentsh.workspace.snapshot_thread import WorkspaceSnapshots
 
     return WorkspaceSnapshots(
@@ -45,6 +54,7 @@ def workspace_snapshots(
         ref=None if state.snapshot is None else state.snapshot.ref,
         unfinished=state.unfinished,
         cache=home.sessions / session / STAT_CACHE,
+        around=around,
     )
 
 

@@ -10,7 +10,8 @@ from typing import Any, Literal
 from agentsh.base.errors import ToolFailed
 from agentsh.base.text import clean
 from agentsh.ports.hook import HookVerdict, SessionMoment
-from agentsh.workspace.process import Ended, Sink, supervise
+from agentsh.workspace.process import Ended, supervise
+from agentsh.workspace.sink import Sink
 
 HookEvent = Literal["before_tool", "after_tool", "session_opened", "turn_finished", "session_closed"]
 

@@ -7,6 +7,7 @@ now was put there by a command.
 import os
 import re
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,7 +18,15 @@ from agentsh.workspace.git import GitFailed, git
 
 MAX_KEPT_BYTES = 1_000_000
 """Of one file that can be put back; a larger one goes: none is better than theirs."""
-_FOLLOWS = re.compile(rb"branch\..*\.(?:remote|merge|rebase|description)\n", re.DOTALL | re.IGNORECASE)
+# Settings that name no program, no file and no place to push to: what git writes by itself when a branch or a
+# submodule is made, who commits, and how things look.
+_HARMLESS = re.compile(
+    rb"branch\..*\.(?:remote|merge|rebase|description)|submodule\..*\.(?:url|active)|user\.(?:name|email)"
+    rb"|pull\.(?:rebase|ff)|push\.(?:default|autosetupremote)|init\.defaultbranch|merge\.conflictstyle"
+    rb"|rerere\.enabled|rebase\.(?:autostash|autosquash)|fetch\.prune|gc\.auto|(?:color|advice)\..*"
+    rb"|core\.(?:quotepath|autocrlf|eol|safecrlf|filemode|ignorecase|precomposeunicode)",
+    re.IGNORECASE,
+)
 _NEW = ("commondir", "config.worktree")
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -45,41 +54,71 @@ _State = dict[tuple[str, str], _Kept]
 
 
 class GitWatch:
-    """Watches the `.git` of one workspace while commands run. Not for threads beside each other; a look takes 30 µs.
+    """Watches the `.git` of one workspace while commands run. For any thread; a look takes 30 µs.
 
     holds: what is there cannot be changed by a command, but for links; only these and what is new are looked for.
     """
 
     def __init__(self, root: str, *, holds: bool) -> None:
         self._holds = holds
-        self._running = 0
+        self._lock = threading.RLock()
+        self._running = self._others = 0
         self._undone = 0
+        self._untold: list[str] = []
         self._before: _State | None = None
         self._root = self._git = -1
         self._path = root
         self._links: frozenset[str] = frozenset()
 
     def begin(self) -> int:
-        """A command begins: what is there now is right, unless another one runs. Return a mark for `look`."""
-        if self._running == 0:
-            self._take()
-        self._running += 1
-        return self._undone
+        """A command begins: what is there now is right, unless another one runs. Return a mark for `look`.
+
+        It reads configuration and hooks, in less than a millisecond.
+        """
+        with self._lock:
+            if self._running == 0:
+                self._take()
+            self._running += 1
+            return self._undone
 
     def look(self, mark: int) -> str | None:
         """Return why a command that began with `mark` has to end: it, or one beside it, did what it must not."""
-        if self._undone == mark and not (self._before is not None and self._changed()):
-            return None
+        with self._lock:
+            if self._undone == mark and not self._is_changed():
+                return None
         return "it, or a job beside it, changed what git outside of the sandbox obeys"
 
     def end(self) -> tuple[str, ...]:
         """A command and all that it started has ended. Undo what was changed; return it, relative to the root."""
-        undone = tuple(self._put_back()) if self._before is not None and self._changed() else ()
-        self._undone += bool(undone)
-        self._running -= 1
-        if self._running == 0:
-            self._forget()
-        return undone
+        with self._lock:
+            self._undo()
+            undone, self._untold = tuple(self._untold), []
+            self._running -= 1
+            if self._running == 0:
+                self._forget()
+            return undone
+
+    @contextmanager
+    def others(self) -> Iterator[None]:
+        """What changes meanwhile is the user's doing, or agentsh's own, and no command's: it stays, and is right."""
+        with self._lock:
+            self._undo()
+            self._others += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._others -= 1
+                if self._running and not self._others:
+                    self._take()
+
+    def _undo(self) -> None:
+        if self._is_changed():
+            self._untold += self._put_back()
+            self._undone += 1
+
+    def _is_changed(self) -> bool:
+        return self._before is not None and not self._others and self._changed()
 
     # What was there -----------------------------------------------------------------------------------------------
 
@@ -192,9 +231,9 @@ def _amounts_to(before: _Kept, now: _Kept, *, config: bool) -> bool:
 
 
 def _settings(data: bytes) -> list[bytes]:
-    """Return the settings of a configuration but for what branches follow, which git writes when one is made."""
+    """Return the settings of a configuration but for harmless ones."""
     found = git(Path("/"), "config", "--file", "-", "--no-includes", "-z", "--list", stdin=data).split(b"\0")
-    return [setting for setting in found if not _FOLLOWS.match(setting)]
+    return [setting for setting in found if not _HARMLESS.fullmatch(setting.partition(b"\n")[0])]
 
 
 @contextmanager

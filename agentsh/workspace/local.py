@@ -3,7 +3,9 @@
 import asyncio
 import glob
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -22,6 +24,8 @@ from agentsh.workspace.strays import kill_session
 from agentsh.workspace.watcher import Watcher
 
 MAX_EXPANDED = 1_000
+# Commands that set up repositories; the others do not touch configuration and hooks.
+_OF_GIT = re.compile(r"\b(?:git|pre-commit|husky|lefthook|npm|npx|pnpm|yarn|bun)\b")
 
 
 class LocalWorkspace:
@@ -85,13 +89,25 @@ class LocalWorkspace:
 
     def write_bytes(self, path: str, data: bytes) -> None:
         """Replace or create a file; synced before the name points to it."""
-        self._jail.write(path, data)
+        with self.taken_over() if self._in_git(path) else nullcontext():
+            self._jail.write(path, data)
 
     def change(self, changes: Sequence[Change]) -> None:
         """Change several files, all or none; at most 200."""
         from agentsh.workspace.changing import change
 
-        change(self._jail, changes)
+        with self.taken_over() if any(self._in_git(each.path) for each in changes) else nullcontext():
+            change(self._jail, changes)
+
+    def taken_over(self) -> AbstractContextManager[None]:
+        """What changes in `.git` meanwhile is the user's doing, or agentsh's own: nothing of it is undone."""
+        return nullcontext() if self._git is None else self._git.others()
+
+    def _in_git(self, path: str) -> bool:
+        try:
+            return self._jail.relative(path).split("/")[0] == ".git"
+        except ToolFailed:  # refused by what comes
+            return False
 
     def exists(self, path: str) -> bool:
         """Tell whether something of that name is inside."""
@@ -204,23 +220,26 @@ class LocalWorkspace:
         watcher = self._watcher if sandbox is None or not sandbox.owns_processes else None
         begin = self.starts_in(before.directory)
         watch = self._git if sandbox is not None else None
-        mark = await asyncio.to_thread(watch.begin) if watch is not None else 0
+        # A job outside of the sandbox may run for hours: so long everything is watched.
+        theirs = outside_sandbox and on_bytes is None and _OF_GIT.search(command) is not None
+        mark = watch.begin() if watch is not None else 0  # here: nothing may come between it and its end
         undone: tuple[str, ...] = ()
         try:
-            result = await run_shell(
-                command,
-                cwd=self.root if begin == "." else os.path.join(self.root, begin),
-                environment=self._environment(),
-                timeout_s=timeout_s,
-                max_bytes=max_bytes,
-                on_output=on_output,
-                on_bytes=on_bytes,
-                sandbox=sandbox,
-                limits=self._limits,
-                exported=before.exports,
-                watcher=watcher,
-                look=partial(watch.look, mark) if watch is not None else None,
-            )
+            with self.taken_over() if theirs else nullcontext():
+                result = await run_shell(
+                    command,
+                    cwd=self.root if begin == "." else os.path.join(self.root, begin),
+                    environment=self._environment(),
+                    timeout_s=timeout_s,
+                    max_bytes=max_bytes,
+                    on_output=on_output,
+                    on_bytes=on_bytes,
+                    sandbox=sandbox,
+                    limits=self._limits,
+                    exported=before.exports,
+                    watcher=watcher,
+                    look=partial(watch.look, mark) if watch is not None else None,
+                )
         finally:
             if watch is not None:
                 undone = watch.end()

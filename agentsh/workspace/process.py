@@ -7,7 +7,6 @@ that no signal can reach a stranger.
 
 import asyncio
 import errno
-import fcntl
 import os
 import signal
 import subprocess
@@ -21,12 +20,12 @@ from agentsh.base.ids import random_hex
 from agentsh.base.waiting import to_the_end
 from agentsh.ports.workspace import ProcessResult, ShellState
 from agentsh.workspace import strays
-from agentsh.workspace.capture import Capture, Preview
 from agentsh.workspace.environ import RUN_MARK
 from agentsh.workspace.sandbox import Launch, Limits, Sandbox, with_limits
 from agentsh.workspace.shell_state import Report, exports_of, has_bash, kept_by
+from agentsh.workspace.sink import Sink
 from agentsh.workspace.strays import Birth, kill_marked
-from agentsh.workspace.watcher import Watcher
+from agentsh.workspace.watcher import Gate, Watcher
 
 TERM_GRACE_S = 1.0
 """From SIGTERM to SIGKILL at the time limit."""
@@ -39,8 +38,6 @@ MAX_DRAIN_S = 1.0
 WATCH_S = 0.05
 """How often processes are counted, where there is a limit: one short read as long as there are few."""
 _KILLED_S = 2.0
-_CHUNK_BYTES = 262_144
-_PIPE_BYTES = 1_048_576
 
 
 class Ended(NamedTuple):
@@ -54,74 +51,6 @@ class Ended(NamedTuple):
     left_running: bool
     duration_ms: int
     stopped: str | None = None
-
-
-class Sink:
-    """One pipe that a process writes into, read on the event loop into a capture and a preview."""
-
-    def __init__(
-        self,
-        max_bytes: int,
-        show: Callable[[str], None] | None = None,
-        take: Callable[[bytes], None] | None = None,
-    ) -> None:
-        # Who takes all of it needs no second copy.
-        self.capture = Capture(max_bytes) if take is None else Capture(max_bytes, whole_bytes=0)
-        self.ended = asyncio.Event()
-        self.heard_s = 0.0
-        self._preview = Preview(show) if show else None
-        self._take = take
-        self._timer: asyncio.TimerHandle | None = None
-        self._loop = asyncio.get_running_loop()
-        self._fd = -1
-
-    def open(self) -> int:
-        """Make the pipe, listen to it, and return the end for the process; the caller closes that one."""
-        self._fd, other = os.pipe()
-        os.set_blocking(self._fd, False)
-        if hasattr(fcntl, "F_SETPIPE_SZ"):
-            with suppress(OSError):  # above the user's quota of pipe memory: the default does too
-                fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        self._loop.add_reader(self._fd, self._read)
-        return other
-
-    def close(self) -> None:
-        """Stop listening, show the rest, give the pipe back. Idempotent."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._fd >= 0:
-            self._loop.remove_reader(self._fd)
-            os.close(self._fd)
-            self._fd = -1
-            if self._preview is not None:
-                self._preview.flush(last=True)
-        self.ended.set()
-
-    def _read(self) -> None:
-        try:
-            data = os.read(self._fd, _CHUNK_BYTES)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            self.close()
-            return
-        self.heard_s = time.monotonic()
-        self.capture.add(data)
-        if self._take is not None:
-            self._take(data)
-        if self._preview is not None:
-            self._preview.add(data)
-            due_s = self._preview.due_s
-            if due_s is not None and self._timer is None:
-                self._timer = self._loop.call_later(max(due_s - time.monotonic(), 0), self._flush)
-
-    def _flush(self) -> None:
-        self._timer = None
-        if self._preview is not None and self._preview.due_s is not None:
-            self._preview.flush()
 
 
 async def run_shell(
@@ -200,7 +129,8 @@ async def supervise(
 
     cwd: None for the current directory. sinks: one for stdout and stderr together, or one for each. pass_fds: further
     descriptors for it. max_processes: with more descendants than that at once all are killed; 0 for no limit.
-    watcher: ends it when this process is killed. look: is asked every 50 ms for a reason to end it before its time.
+    watcher: ends it when this process is killed; its input is then /dev/null. look: is asked every 50 ms for a
+    reason to end it before its time.
     At the time limit the group gets SIGTERM, a second later SIGKILL. Whatever descendants are left then are killed,
     those too that left the group but not the mark in their environment. Cancellation does the same, faster, and is
     passed on afterwards.
@@ -210,7 +140,11 @@ async def supervise(
     """
     mark = random_hex(8)
     began_s = time.monotonic()
-    child = _Child(_spawn(argv, cwd, {**environment, RUN_MARK: mark}, stdin, sinks, pass_fds), mark, watcher)
+    environment = {**environment, RUN_MARK: mark}
+    if watcher is None:
+        child = _Child(_spawn(argv, cwd, environment, stdin, sinks, pass_fds), mark)
+    else:
+        child = _watched(argv, cwd, environment, sinks, pass_fds, mark, watcher)
     timed_out = held = False
     watch = asyncio.create_task(child.watch(max_processes, look)) if max_processes or look else None
     try:
@@ -235,6 +169,25 @@ async def supervise(
         duration_ms=int((time.monotonic() - began_s) * 1000),
         stopped=child.stopped,
     )
+
+
+def _watched(
+    argv: Sequence[str],
+    cwd: str | None,
+    environment: Mapping[str, str],
+    sinks: Sequence[Sink],
+    pass_fds: Sequence[int],
+    mark: str,
+    watcher: Watcher,
+) -> "_Child":
+    """Start a program that begins only when the watcher knows of it."""
+    gate = Gate()
+    try:
+        child = _Child(_spawn(Gate.before(argv), cwd, environment, gate.stdin, sinks, pass_fds), mark, watcher)
+        gate.let_in()
+    finally:
+        gate.close()
+    return child
 
 
 def _spawn(
@@ -280,7 +233,7 @@ def _why(error: OSError | ValueError, cwd: str | None) -> str:
 class _Child:
     """The direct child and its group. ended: it has; exit: its code, once it was reaped. stopped: killed for that."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", mark: str, watcher: Watcher | None) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", mark: str, watcher: Watcher | None = None) -> None:
         self.ended = asyncio.Event()
         self.exit: int | None = None
         self.stopped: str | None = None

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,7 +28,8 @@ class WorkspaceSnapshots:
     """Implements `ports.snapshots.Snapshots` on a directory.
 
     ref: the last snapshot of the log, or None. unfinished: who was at work when the last process died, so that what
-    the first look finds is theirs. cache: a file that saves reading everything again in the next process.
+    the first look finds is theirs. cache: a file that saves reading everything again in the next process. around:
+    is entered while a rewind changes files.
     """
 
     def __init__(
@@ -40,12 +41,14 @@ class WorkspaceSnapshots:
         ref: str | None = None,
         unfinished: By | None = None,
         cache: Path | None = None,
+        around: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
     ) -> None:
         self._snapshotter = Snapshotter(root, blobs, git=git)
         self._blobs = blobs
         self._ref = ref
         self._unfinished = unfinished
         self._cache = cache
+        self._around = around
         self._remarks: list[str] = []
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="snapshots")
         self._begun = False
@@ -192,7 +195,8 @@ class WorkspaceSnapshots:
         target = one.manifests.tree(winding.target).nodes
         self._unfinished = "rewind"
         restorer = Restorer(one.root, self._blobs, one.nodes, target)
-        restorer.run(winding.paths)
+        with self._around():
+            restorer.run(winding.paths)
         if restorer.late:
             named = ", ".join(sorted(restorer.late)[:MAX_NAMED])
             self._remarks.append(f"changed by somebody else just now, and left alone: {named}")

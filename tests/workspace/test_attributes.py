@@ -12,6 +12,7 @@ from agentsh.workspace.local import LocalWorkspace
 from agentsh.workspace.provision import provision
 from agentsh.workspace.snapshot import Snapshotter
 from agentsh.workspace.snapshot_restore import Restorer
+from tests.workspace.conftest import SESSION
 
 
 def _takes_them(place: Path) -> bool:
@@ -36,11 +37,11 @@ def root(tmp_path: Path) -> Path:
 
 
 def _write(root: Path) -> None:
-    LocalWorkspace(root, session="test-attributes").write_bytes("f", b"new")
+    LocalWorkspace(root, session=SESSION).write_bytes("f", b"new")
 
 
 def _change(root: Path) -> None:
-    LocalWorkspace(root, session="test-attributes").change([Change("f", b"new"), Change("g", b"new")])
+    LocalWorkspace(root, session=SESSION).change([Change("f", b"new"), Change("g", b"new")])
 
 
 def _rewind(root: Path) -> None:

@@ -1,5 +1,6 @@
 """What decides which programs git runs is found, held, and put back where it cannot be held."""
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -15,10 +16,12 @@ from agentsh.workspace.git_guard import decides
 from agentsh.workspace.git_watch import GitWatch
 from agentsh.workspace.local import LocalWorkspace
 from agentsh.workspace.sandbox import probe
+from tests.workspace.conftest import SESSION
 
 GIT = ["git", "-c", "user.name=a", "-c", "user.email=b", "-c", "init.defaultBranch=main", "-c", "init.templateDir="]
 WITH_BWRAP = pytest.mark.skipif(not probe("bwrap").works, reason="no bubblewrap")
 WITH_LANDLOCK = pytest.mark.skipif(not probe("landlock").works, reason="no Landlock")
+KINDS_HERE = [kind for kind in ("bwrap", "landlock") if probe(kind).works]
 KINDS = [pytest.param("bwrap", marks=WITH_BWRAP), pytest.param("landlock", marks=WITH_LANDLOCK)]
 
 
@@ -38,7 +41,7 @@ def repository(root: Path) -> Path:
 def made(root: Path, kind: str, tmp_path: Path, *, in_place: bool = False) -> LocalWorkspace:
     settings = Settings.model_validate({"sandbox": {"kind": kind}})
     home = Home(tmp_path / "home", trusted=True)
-    return make_workspace(root, session="guarded", in_place=in_place, start=None, home=home, settings=settings)
+    return make_workspace(root, session=SESSION, in_place=in_place, start=None, home=home, settings=settings)
 
 
 def would_run(root: Path, mark: Path) -> bool:
@@ -64,7 +67,7 @@ def would_run(root: Path, mark: Path) -> bool:
 async def test_git_outside_runs_nothing_of_a_command(repository: Path, tmp_path: Path, kind: str, line: str) -> None:
     mark, control = tmp_path / "mark", tmp_path / "control"
     shutil.copytree(repository, control)
-    await LocalWorkspace(control, session="guarded").run(line.format(mark=mark), timeout_s=20, max_bytes=2_000)
+    await LocalWorkspace(control, session=SESSION).run(line.format(mark=mark), timeout_s=20, max_bytes=2_000)
     assert would_run(control, mark), "without a sandbox it works, else this shows nothing"
     mark.unlink()
     workspace = made(repository, kind, tmp_path)
@@ -203,3 +206,73 @@ async def test_in_place_landlock_does_not_hold_it_and_says_so(repository: Path, 
     assert own.guards
     for each in (workspace, own):
         await each.close()
+
+
+@WITH_LANDLOCK
+async def test_what_only_looks_or_names_whom_is_left(repository: Path, tmp_path: Path) -> None:
+    """Who commits, and which submodules there are; but nothing that hides behind such a name."""
+    workspace = made(repository, "landlock", tmp_path)
+    line = (
+        "set -e; git config user.name N; git config user.email n@n; git config pull.rebase false; "
+        "git init -q new; cd new; git -c user.name=x -c user.email=y commit -q --allow-empty -m n; cd ..; "
+        "git -c protocol.file.allow=always submodule add -q ./new sub; git commit -qm sub; git log --format=%an -1"
+    )
+    result = await workspace.run(line, timeout_s=60, max_bytes=2_000)
+    assert (result.exit, result.stopped, result.undone) == (0, None, ()), result.output
+    assert result.output.endswith("N\n")
+    line = "git config submodule.sub.update $'!touch x; .url\\n'"
+    result = await workspace.run(line, timeout_s=60, max_bytes=2_000)
+    assert result.undone == (".git/config",)
+    await workspace.close()
+
+
+@WITH_LANDLOCK
+async def test_what_the_user_allowed_and_what_agentsh_does_is_no_doing_of_a_job(
+    repository: Path, tmp_path: Path
+) -> None:
+    """Beside a job: an approved command outside of the sandbox, a file tool, a rewind (`taken_over`)."""
+    workspace = made(repository, "landlock", tmp_path)
+    line = "until [ -e go ]; do sleep 0.05; done; sleep 0.1; echo to the end"
+    job = asyncio.create_task(workspace.run(line, timeout_s=60, max_bytes=2_000))
+    await asyncio.sleep(0.2)
+    approved = "git config core.pager cat; mkdir -p .git/hooks; sleep 0.2; echo x > .git/hooks/pre-push"
+    assert (await workspace.run(approved, timeout_s=20, max_bytes=99, outside_sandbox=True)).exit == 0
+    workspace.write_bytes(".git/hooks/post-commit", b"written")
+    with workspace.taken_over():
+        (repository / ".git" / "hooks" / "pre-commit").write_text("as it was")
+        await asyncio.sleep(0.1)
+    (repository / "go").touch()
+    result = await job
+    assert (result.exit, result.output, result.stopped, result.undone) == (0, "to the end\n", None, ())
+    assert git(repository, "config", "core.pager") == "cat\n"
+    assert set(os.listdir(repository / ".git" / "hooks")) == {"pre-push", "post-commit", "pre-commit"}
+    await workspace.close()
+
+
+def test_what_a_job_did_before_others_come_is_undone_and_told(repository: Path) -> None:
+    watch = GitWatch(str(repository), holds=False)
+    mark = watch.begin()
+    (repository / ".git" / "commondir").write_text("../evil")
+    with watch.others():
+        assert not (repository / ".git" / "commondir").exists()
+        git(repository, "config", "core.pager", "cat")
+    assert watch.look(mark) is not None
+    assert watch.end() == (".git/commondir",)
+    assert git(repository, "config", "core.pager") == "cat\n"
+
+
+async def test_a_command_that_is_cancelled_as_it_begins_leaves_nothing_behind(
+    repository: Path, tmp_path: Path
+) -> None:
+    """Else all that the user changes later would be undone."""
+    workspace = made(repository, KINDS_HERE[-1], tmp_path) if KINDS_HERE else pytest.skip("no sandbox")
+    for turns in range(4):
+        task = asyncio.create_task(workspace.run("true", timeout_s=20, max_bytes=99))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert workspace._git is not None
+    assert workspace._git._running == 0
+    await workspace.close()

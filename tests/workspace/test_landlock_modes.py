@@ -9,6 +9,7 @@ from agentsh.workspace.bounds import bounds_of
 from agentsh.workspace.local import LocalWorkspace
 from agentsh.workspace.sandbox import probe
 from agentsh.workspace.sandbox_landlock import Landlock
+from tests.workspace.conftest import SESSION
 
 SCRIPT = """
 import ctypes, os, stat, sys, time
@@ -57,7 +58,7 @@ async def test_every_form_of_these_calls_is_as_without_it(tmp_path: Path) -> Non
         root.mkdir()
         tmp.mkdir()
         bounds = bounds_of(root, tmp=str(tmp), homes=[], readable=[str(script)])
-        workspace = LocalWorkspace(root, session="test-modes", sandbox=Landlock(bounds) if held else None)
+        workspace = LocalWorkspace(root, session=SESSION, sandbox=Landlock(bounds) if held else None)
         result = await workspace.run(f"{sys.executable} {script} .", timeout_s=30, max_bytes=4_000)
         said.append(result.output)
     assert said[0] == said[1]
@@ -69,7 +70,7 @@ async def test_archives_keep_their_modes_and_times(tmp_path: Path) -> None:
     root, tmp = tmp_path / "root", tmp_path / "tmp"
     root.mkdir()
     tmp.mkdir()
-    workspace = LocalWorkspace(root, session="test-modes", sandbox=Landlock(bounds_of(root, tmp=str(tmp), homes=[])))
+    workspace = LocalWorkspace(root, session=SESSION, sandbox=Landlock(bounds_of(root, tmp=str(tmp), homes=[])))
     line = (
         "set -e; mkdir a; echo x > a/f; ln -s f a/l; chmod 751 a/f; touch -hd 2001-02-03 a/l a/f; chmod 710 a; "
         "cp -a a b; tar cf a.tar a; mkdir t; tar xpf a.tar -C t; stat -c '%a %Y' a/f b/f t/a/f | uniq; "
@@ -86,7 +87,7 @@ async def test_what_is_hidden_in_the_workspace_stays_as_it_is(tmp_path: Path) ->
         place.mkdir(parents=True)
     (root / "sessions" / "log").touch(mode=0o600)
     hidden = bounds_of(root, tmp=str(tmp), homes=[root, tmp_path / "home"])
-    workspace = LocalWorkspace(root, session="test-modes", sandbox=Landlock(hidden))
+    workspace = LocalWorkspace(root, session=SESSION, sandbox=Landlock(hidden))
     result = await workspace.run("chmod 777 sessions/log; chmod 700 .", timeout_s=30, max_bytes=4_000)
     assert result.output.count("Operation not permitted") == 1, result.output
     assert (root / "sessions" / "log").stat().st_mode & 0o777 == 0o600
