@@ -45,7 +45,7 @@ _State = dict[tuple[str, str], _Kept]
 
 
 class GitWatch:
-    """Watches the `.git` of one workspace while commands run. Not for threads beside each other; a look takes 30 µs.
+    """Watches the `.git` of one workspace while commands run. Of one thread; to begin takes 1 ms, a look 30 µs.
 
     holds: what is there cannot be changed by a command, but for links; only these and what is new are looked for.
     """
@@ -74,12 +74,14 @@ class GitWatch:
 
     def end(self) -> tuple[str, ...]:
         """A command and all that it started has ended. Undo what was changed; return it, relative to the root."""
-        undone = tuple(self._put_back()) if self._before is not None and self._changed() else ()
-        self._undone += bool(undone)
-        self._running -= 1
-        if self._running == 0:
-            self._forget()
-        return undone
+        try:
+            undone = tuple(self._put_back()) if self._before is not None and self._changed() else ()
+            self._undone += bool(undone)
+            return undone
+        finally:
+            self._running -= 1
+            if self._running == 0:
+                self._forget()
 
     # What was there -----------------------------------------------------------------------------------------------
 

@@ -204,7 +204,9 @@ class LocalWorkspace:
         watcher = self._watcher if sandbox is None or not sandbox.owns_processes else None
         begin = self.starts_in(before.directory)
         watch = self._git if sandbox is not None else None
-        mark = await asyncio.to_thread(watch.begin) if watch is not None else 0
+        mark = (
+            watch.begin() if watch is not None else 0
+        )  # here: two at once, or one half begun, would mix up what was
         undone: tuple[str, ...] = ()
         try:
             result = await run_shell(
