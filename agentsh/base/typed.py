@@ -9,6 +9,7 @@ is worked out at its first use. Only what was given is kept in an object; the re
 
 import types
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import (
     Annotated,
@@ -277,7 +278,9 @@ def _of_class(kind: type) -> _Reading:
         if kind is int and type(value) is float and value.is_integer():
             return int(value)
         if kind is float and type(value) is int:
-            return float(value)
+            with suppress(OverflowError):
+                return float(value)
+            raise Misfit("is too large")
         if isinstance(value, kind) and not isinstance(value, bool):
             return value
         raise _Unlike(f"must be {words}")

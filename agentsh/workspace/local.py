@@ -204,9 +204,7 @@ class LocalWorkspace:
         watcher = self._watcher if sandbox is None or not sandbox.owns_processes else None
         begin = self.starts_in(before.directory)
         watch = self._git if sandbox is not None else None
-        mark = (
-            watch.begin() if watch is not None else 0
-        )  # here: two at once, or one half begun, would mix up what was
+        mark = watch.begin() if watch is not None else 0  # at once: two begun together would mix it up
         undone: tuple[str, ...] = ()
         try:
             result = await run_shell(

@@ -18,6 +18,8 @@ from agentsh.workspace.local import LocalWorkspace
 from agentsh.workspace.sandbox import probe
 
 GIT = ["git", "-c", "user.name=a", "-c", "user.email=b", "-c", "init.defaultBranch=main", "-c", "init.templateDir="]
+SESSION = f"guarded-{os.getpid()}"
+"""Of this process: the end of a session kills what has its mark, in a test that runs beside this one too."""
 WITH_BWRAP = pytest.mark.skipif(not probe("bwrap").works, reason="no bubblewrap")
 WITH_LANDLOCK = pytest.mark.skipif(not probe("landlock").works, reason="no Landlock")
 KINDS = [pytest.param("bwrap", marks=WITH_BWRAP), pytest.param("landlock", marks=WITH_LANDLOCK)]
@@ -39,7 +41,7 @@ def repository(root: Path) -> Path:
 def made(root: Path, kind: str, tmp_path: Path, *, in_place: bool = False) -> LocalWorkspace:
     settings = Settings.model_validate({"sandbox": {"kind": kind}})
     home = Home(tmp_path / "home", trusted=True)
-    return make_workspace(root, session="guarded", in_place=in_place, start=None, home=home, settings=settings)
+    return make_workspace(root, session=SESSION, in_place=in_place, start=None, home=home, settings=settings)
 
 
 def would_run(root: Path, mark: Path) -> bool:
@@ -65,7 +67,7 @@ def would_run(root: Path, mark: Path) -> bool:
 async def test_git_outside_runs_nothing_of_a_command(repository: Path, tmp_path: Path, kind: str, line: str) -> None:
     mark, control = tmp_path / "mark", tmp_path / "control"
     shutil.copytree(repository, control)
-    await LocalWorkspace(control, session="guarded").run(line.format(mark=mark), timeout_s=20, max_bytes=2_000)
+    await LocalWorkspace(control, session=SESSION).run(line.format(mark=mark), timeout_s=20, max_bytes=2_000)
     assert would_run(control, mark), "without a sandbox it works, else this shows nothing"
     mark.unlink()
     workspace = made(repository, kind, tmp_path)
@@ -122,9 +124,7 @@ def test_what_the_user_changes_between_commands_is_right(repository: Path) -> No
 
 
 @WITH_LANDLOCK
-async def test_a_command_that_is_cancelled_as_it_begins_is_not_watched_for_ever(
-    repository: Path, tmp_path: Path
-) -> None:
+async def test_a_command_cancelled_as_it_begins_is_not_watched_for_ever(repository: Path, tmp_path: Path) -> None:
     workspace, open_before = made(repository, "landlock", tmp_path), len(os.listdir("/proc/self/fd"))
     for beats in range(4):
         tasks = [asyncio.create_task(workspace.run("sleep 9", timeout_s=20, max_bytes=2_000)) for _ in range(2)]
