@@ -8,7 +8,10 @@ import pytest
 from pydantic import ValidationError
 
 from agentsh.base.typed import Misfit, Value
+from agentsh.events.codec import decode
+from agentsh.events.event import Opaque
 from agentsh.events.union import KINDS
+from agentsh.log.record import Record
 from agentsh.testing.pydantic_models import model_of
 
 ODD: tuple[Any, ...] = (None, True, 0, 7, -1, 1.5, "", "x", "7", [], ["x"], [1], {}, {"a": 1}, {"a": None}, [{}])
@@ -77,3 +80,11 @@ def test_facts_are_read_as_by_models_of_pydantic(kind: type[Value]) -> None:
         taken += 1
     assert taken >= 50
     assert refused
+
+
+def test_a_number_that_no_float_holds_is_a_misfit_as_any_other() -> None:
+    record = Record(5, "2026-01-01T00:00:00.000Z", "note", 0, None, {}, b"")
+    long = {"text": "x", "reasoning": "", "finish": "stop", "model": "m", "usage": None, "cost_usd": 10**400}
+    event = decode(record._replace(type="agent_message", payload=long))
+    assert isinstance(event.fact, Opaque)
+    assert event.fact.problem == "cost_usd: is too large"
