@@ -54,7 +54,8 @@ from agentsh.app.settings import choose_model, load_settings
 home, session = Home(Path(sys.argv[1]), True), sys.argv[2]
 settings = load_settings(Homes((home,), home), {"HOME": sys.argv[1]})
 choose_early(settings)
-from agentsh.app.build import Plan, Screens, resume_session
+from agentsh.app.build import resume_session
+from agentsh.app.plan import Plan, Screens
 from agentsh.app.stores import blob_store
 from agentsh.app.texts import BlobTexts
 from agentsh.context.budget import fit

@@ -17,6 +17,7 @@ from agentsh.app.outbox import with_uploads
 from agentsh.app.parts import checkpoint_policy, hooks_of, limits_of, packing, project_name, rules_of, step_settings
 from agentsh.app.past import Past
 from agentsh.app.paths import Home, user_home
+from agentsh.app.plan import Plan, Screens
 from agentsh.app.rewinding import present, workspace_snapshots
 from agentsh.app.secrets import clean_once, learn, secrets_of
 from agentsh.app.services import services_of, wants_web
@@ -26,9 +27,8 @@ from agentsh.app.surroundings import Looker
 from agentsh.app.texts import BlobTexts
 from agentsh.app.toolset import known, offered, tool_schemas
 from agentsh.app.wiring import WIRES, load
-from agentsh.base.clock import Clock, SystemClock
+from agentsh.base.clock import Clock
 from agentsh.base.errors import AgentshError, BlobMissing, LogError, LogWriteFailed
-from agentsh.base.light import dataclass, field
 from agentsh.base.waiting import to_the_end
 from agentsh.context.rewinds import settle
 from agentsh.context.state import SessionState
@@ -44,7 +44,7 @@ from agentsh.engine.rewinding import Rewinder
 from agentsh.engine.session import Chosen, Parts, Session
 from agentsh.engine.step import ModelStep, StepSettings
 from agentsh.engine.tool_runner import ToolRunner
-from agentsh.engine.turn import Limits, Turn
+from agentsh.engine.turn import Turn
 from agentsh.engine.upkeep import Upkeep
 from agentsh.engine.user_command import UserCommands
 from agentsh.engine.whole import LoggedSession
@@ -54,10 +54,7 @@ from agentsh.log.lease import LOCK_NAME
 from agentsh.log.segment import OPEN_NAME
 from agentsh.log.store import BlobStore, OpenLog, Recovery
 from agentsh.models.token_counter import ModelCounter
-from agentsh.ports.approver import Approver
-from agentsh.ports.asker import Asker
 from agentsh.ports.model import Endpoint, Model
-from agentsh.ports.renderer import Renderer
 from agentsh.ports.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -65,15 +62,6 @@ if TYPE_CHECKING:
     from agentsh.workspace.snapshot_place import Progress
 
 BY = f"agentsh {__version__}"
-
-
-class Screens(NamedTuple):
-    """What watches and who answers. renderers: each sees every fact. approver, asker: None where nobody is there."""
-
-    renderers: Sequence[Renderer]
-    approver: Approver | None = None
-    asker: Asker | None = None
-    on_failure: Callable[[Renderer, Exception], None] | None = None
 
 
 class Running(NamedTuple):
@@ -84,19 +72,6 @@ class Running(NamedTuple):
     home: Home
     workspace: Workspace
     clean: Callable[[str], str]
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Everything that decides how a session runs. limits: None takes those of the settings."""
-
-    home: Home
-    settings: Settings
-    choice: Choice
-    screens: Screens
-    limits: Limits | None = None
-    budget_tokens: int | None = None
-    clock: Clock = field(default_factory=SystemClock)
 
 
 def make_model(choice: Choice, clock: Clock) -> Model:

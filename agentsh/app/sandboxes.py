@@ -10,7 +10,8 @@ from agentsh.app.settings import Settings
 from agentsh.events.session import Mode
 from agentsh.workspace.bounds import bounds_of, keys_in, make_tmp
 from agentsh.workspace.git_guard import make_hooks, named
-from agentsh.workspace.sandbox import Bounds, Kind, Limits, choose, make
+from agentsh.workspace.sandbox import Kind, choose, make
+from agentsh.workspace.sandbox_port import Bounds, Limits
 
 if TYPE_CHECKING:
     from agentsh.workspace.local import LocalWorkspace

@@ -13,7 +13,7 @@ from agentsh.ports.texts import Texts
 from agentsh.ports.workspace import Workspace
 
 if TYPE_CHECKING:
-    from agentsh.app.build import Plan
+    from agentsh.app.plan import Plan
     from agentsh.app.settings import Settings
 
 JOBS = "jobs"

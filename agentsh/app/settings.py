@@ -216,7 +216,7 @@ class ToolSettings(_Section):
 
 
 class LimitSettings(_Section):
-    """What one command may use; 0 is no limit. See `workspace.sandbox.Limits`."""
+    """What one command may use; 0 is no limit. See `workspace.sandbox_port.Limits`."""
 
     cpu_s: Annotated[int, at_least(0)] = 3_600
     memory_mb: Annotated[int, at_least(0)] = 8_192

@@ -5,8 +5,9 @@ import io
 import signal
 import sys
 
-from agentsh.app.build import Running, Screens
+from agentsh.app.build import Running
 from agentsh.app.paths import Home
+from agentsh.app.plan import Screens
 from agentsh.app.screens import final_renderer, json_renderer
 from agentsh.app.stores import blob_store
 from agentsh.app.texts import BlobTexts

@@ -58,8 +58,9 @@ def run(options: NewOptions) -> int:
 def _start(options: NewOptions, homes: Homes, settings: Settings, cwd: Path) -> int:
     import asyncio
 
-    from agentsh.app.build import Plan, new_session
+    from agentsh.app.build import new_session
     from agentsh.app.first_run import recall
+    from agentsh.app.plan import Plan
     from agentsh.app.rooms import room_of
     from agentsh.cli import start
 

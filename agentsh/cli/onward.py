@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from agentsh.app.build import Plan, Running, new_session
+from agentsh.app.build import Running, new_session
 from agentsh.app.catalog import find
 from agentsh.app.choosing import for_new
 from agentsh.app.paths import Home, Homes, find_homes, here
+from agentsh.app.plan import Plan
 from agentsh.app.settings import Settings, load_settings
 from agentsh.base.errors import AgentshError, UsageProblem
 from agentsh.base.text import clean

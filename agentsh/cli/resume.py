@@ -18,8 +18,9 @@ from agentsh.cli.options import RunOptions
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from agentsh.app.build import Plan, Running
+    from agentsh.app.build import Running
     from agentsh.app.paths import Homes
+    from agentsh.app.plan import Plan
     from agentsh.app.settings import Settings
     from agentsh.cli.start import Stage
     from agentsh.context.state import SessionState
@@ -105,8 +106,9 @@ def opening_of(
     place: Place, settings: "Settings", run_options: RunOptions, directory: Path | None = None
 ) -> "Callable[[Stage], Awaitable[Running]]":
     """Return what opens a session on a stage, as it was left but for what the options say."""
-    from agentsh.app.build import Plan, resume_session
+    from agentsh.app.build import resume_session
     from agentsh.app.choosing import for_resume
+    from agentsh.app.plan import Plan
     from agentsh.app.sandboxes import choice, unsandboxed
     from agentsh.cli.copying import CopyProgress
 

@@ -4,10 +4,11 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from agentsh.app.build import Running, Screens
+from agentsh.app.build import Running
 from agentsh.app.hardening import harden
 from agentsh.app.past import Past
 from agentsh.app.paths import Home
+from agentsh.app.plan import Screens
 from agentsh.app.settings import Settings
 from agentsh.base.clock import SystemClock, timestamp
 from agentsh.base.text import clean

@@ -9,9 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING, TextIO, cast
 
 from agentsh.app.backend import AppBackend
-from agentsh.app.build import Running, Screens
+from agentsh.app.build import Running
 from agentsh.app.past import Past
 from agentsh.app.paths import Home
+from agentsh.app.plan import Screens
 from agentsh.app.screens import colours, screen_renderer
 from agentsh.app.settings import Settings
 from agentsh.app.stores import blob_store

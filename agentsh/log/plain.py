@@ -12,13 +12,21 @@ _KINDS = (
     (stat.S_ISCHR, "a device, no plain file"),
     (stat.S_ISBLK, "a device, no plain file"),
 )
-_SAID = {errno.ELOOP: stat.S_IFLNK, errno.ENXIO: stat.S_IFSOCK, errno.EISDIR: stat.S_IFDIR}
+_SAID = {errno.ELOOP: stat.S_IFLNK, errno.EISDIR: stat.S_IFDIR}
 """What the kernel says of some of them. ELOOP: with O_NOFOLLOW only; else there is a circle of links."""
 
 
 def odd(mode: int) -> str | None:
     """Return what a file of a mode is, in words, or None where it is a plain one."""
     return next((words for is_one, words in _KINDS if is_one(mode)), None)
+
+
+def _kind(path: str | os.PathLike[str]) -> int:
+    """Return what has no other end: a socket, or a pipe that nobody reads."""
+    try:
+        return os.stat(path).st_mode
+    except OSError:
+        return stat.S_IFSOCK
 
 
 def open_plain(path: str | os.PathLike[str], flags: int, mode: int = 0o600) -> int:
@@ -32,8 +40,8 @@ def open_plain(path: str | os.PathLike[str], flags: int, mode: int = 0o600) -> i
     try:
         fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY, mode)
     except OSError as error:
-        kind = _SAID.get(error.errno or 0)
-        if kind is None or (kind == stat.S_IFLNK and not flags & os.O_NOFOLLOW):
+        kind = _kind(path) if error.errno == errno.ENXIO else _SAID.get(error.errno or 0)
+        if kind is None or odd(kind) is None or (kind == stat.S_IFLNK and not flags & os.O_NOFOLLOW):
             raise
         raise OSError(error.errno, odd(kind), path) from None
     words = odd(os.fstat(fd).st_mode)

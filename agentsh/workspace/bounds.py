@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agentsh.base.ids import random_hex
 from agentsh.workspace.git_guard import decides
-from agentsh.workspace.sandbox import Bounds, Limits
+from agentsh.workspace.sandbox_port import Bounds, Limits
 
 _KEYS = """
     .ssh .aws .gnupg .netrc .git-credentials .config/git/credentials .config/gh .config/glab-cli .config/hub

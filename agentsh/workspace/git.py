@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from agentsh.workspace.sandbox import on_path
+from agentsh.workspace.launching import on_path
 
 TIMEOUT_S = 600.0
 _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0", "-c", "advice.all=false")

@@ -22,10 +22,12 @@ MAX_HELD = 400
 
 # Settings that name a file whose content git runs, or takes for configuration.
 _RUNS = re.compile(
-    r"core\.(?:hookspath|fsmonitor|sshcommand|pager|editor|askpass|gitproxy|attributesfile)|include\.path"
-    r"|includeif\..*\.path|filter\..*|diff\.external|diff\..*\.(?:command|textconv)|merge\..*\.driver|alias\..*"
-    r"|(?:mergetool|difftool)\..*\.cmd|sequence\.editor|gpg\.(?:.*\.)?program|credential\.(?:.*\.)?helper|pager\..*"
-    r"|interactive\.difffilter|remote\..*\.(?:uploadpack|receivepack)",
+    r"core\.(?:hookspath|fsmonitor|sshcommand|pager|editor|askpass|gitproxy|attributesfile|alternaterefscommand)"
+    r"|include\.path|includeif\..*\.path|init\.templatedir|filter\..*|diff\.external|diff\..*\.(?:command|textconv)"
+    r"|merge\..*\.driver|alias\..*|(?:mergetool|difftool|browser|man|guitool)\..*\.(?:cmd|path)|sequence\.editor"
+    r"|gpg\.(?:.*\.)?(?:program|defaultkeycommand)|credential\.(?:.*\.)?helper|pager\..*|interactive\.difffilter"
+    r"|remote\..*\.(?:uploadpack|receivepack|vcs)|trailer\..*\.(?:cmd|command)|tar\..*\.command|hook\..*\.command"
+    r"|submodule\..*\.update|sendemail\.(?:.*\.)?(?:tocmd|cccmd|headercmd|sendmailcmd|smtpserver)|imap\.tunnel",
     re.IGNORECASE | re.DOTALL,
 )
 _WORD = re.compile(r"[^\s'\"!;&|()]+")

@@ -91,12 +91,14 @@ class GitWatch:
     def end(self) -> tuple[str, ...]:
         """A command and all that it started has ended. Undo what was changed; return it, relative to the root."""
         with self._lock:
-            self._undo()
-            undone, self._untold = tuple(self._untold), []
-            self._running -= 1
-            if self._running == 0:
-                self._forget()
-            return undone
+            try:
+                self._undo()
+                undone, self._untold = tuple(self._untold), []
+                return undone
+            finally:
+                self._running -= 1
+                if self._running == 0:
+                    self._forget()
 
     @contextmanager
     def others(self) -> Iterator[None]:

@@ -39,6 +39,10 @@ FLAGS = {"fchmodat2": 3, "utimensat": 3, "fchownat": 4}
 SET_FILTER = 1
 NEW_LISTENER, WAIT_KILLABLE = 1 << 3, 1 << 5
 RECEIVE, SEND, IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
+OWN = {
+    "/proc/self": "", "/proc/thread-self": "", "/dev/fd": "/fd", "/dev/stdin": "/fd/0", "/dev/stdout": "/fd/1",
+    "/dev/stderr": "/fd/2",
+}  # fmt: skip
 AT_FDCWD, AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH = -100, 0x100, 0x1000
 PATH_MAX = 4096
 CAPSET = {"x86_64": 126, "aarch64": 91}
@@ -211,10 +215,11 @@ class Modes:
 
     @staticmethod
     def _opened(pid: int, place: int, path: str, *, follow: bool) -> int:
-        """Open what a path means for a process, without a right to it. Of /proc/self it is its own."""
-        for own in ("/proc/self", "/proc/thread-self"):
+        """Open what a path means for a process, without a right to it. Of those in OWN it is its own."""
+        for own, its in OWN.items():
             if path == own or path.startswith(own + "/"):
-                path = f"/proc/{pid}" + path[len(own) :]
+                path = f"/proc/{pid}{its}" + path[len(own) :]
+                break
         base = f"/proc/{pid}/cwd" if place == AT_FDCWD else f"/proc/{pid}/fd/{place}"
         if not path.startswith("/") and not os.path.lexists(base):
             raise OSError(errno.EBADF, "")

@@ -19,7 +19,7 @@ from agentsh.workspace.git_watch import GitWatch
 from agentsh.workspace.ignore import GITIGNORE, MAX_GITIGNORE_BYTES, Ignore
 from agentsh.workspace.jail import Jail
 from agentsh.workspace.process import run_shell
-from agentsh.workspace.sandbox import Limits, Sandbox
+from agentsh.workspace.sandbox_port import Limits, Sandbox
 from agentsh.workspace.strays import kill_session
 from agentsh.workspace.watcher import Watcher
 

@@ -21,7 +21,8 @@ from agentsh.base.waiting import to_the_end
 from agentsh.ports.workspace import ProcessResult, ShellState
 from agentsh.workspace import strays
 from agentsh.workspace.environ import RUN_MARK
-from agentsh.workspace.sandbox import Launch, Limits, Sandbox, with_limits
+from agentsh.workspace.launching import with_limits
+from agentsh.workspace.sandbox_port import Launch, Limits, Sandbox
 from agentsh.workspace.shell_state import Report, exports_of, has_bash, kept_by
 from agentsh.workspace.sink import Sink
 from agentsh.workspace.strays import Birth, kill_marked

@@ -8,7 +8,8 @@ import stat
 import subprocess
 from collections.abc import Iterator, Sequence
 
-from agentsh.workspace.sandbox import Bounds, Found, Launch, memory_file, on_path, ulimits
+from agentsh.workspace.launching import memory_file, on_path, ulimits
+from agentsh.workspace.sandbox_port import Bounds, Found, Launch
 from agentsh.workspace.seccomp import for_namespaces
 
 BASH = "/bin/bash"
@@ -50,7 +51,7 @@ def probe() -> Found:
 
 
 class Bubblewrap:
-    """Implements `sandbox.Sandbox` by bwrap(1)."""
+    """Implements `sandbox_port.Sandbox` by bwrap(1)."""
 
     name = "bwrap"
     owns_processes = True

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from agentsh.workspace.sandbox import Bounds, Found, Launch, memory_file
+from agentsh.workspace.launching import memory_file
+from agentsh.workspace.sandbox_port import Bounds, Found, Launch
 from agentsh.workspace.seccomp import MODES, for_landlock, numbers_of
 
 HELPER = str(Path(__file__).with_name("landlock_exec.py"))
@@ -80,7 +81,7 @@ def probe() -> Found:
 
 
 class Landlock:
-    """Implements `sandbox.Sandbox` by the helper."""
+    """Implements `sandbox_port.Sandbox` by the helper."""
 
     name = "landlock"
     owns_processes = True

@@ -5,7 +5,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from agentsh.workspace.sandbox import Bounds, Found, Launch, on_path, with_limits
+from agentsh.workspace.launching import on_path, with_limits
+from agentsh.workspace.sandbox_port import Bounds, Found, Launch
 
 PROBE_S = 5.0
 
@@ -30,7 +31,7 @@ def probe() -> Found:
 
 
 class Seatbelt:
-    """Implements `sandbox.Sandbox` by sandbox-exec(1)."""
+    """Implements `sandbox_port.Sandbox` by sandbox-exec(1)."""
 
     name = "seatbelt"
     owns_processes = False

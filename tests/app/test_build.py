@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from agentsh.app.build import Plan, Screens, new_session, resume_session
+from agentsh.app.build import new_session, resume_session
 from agentsh.app.opening import open_folded
 from agentsh.app.paths import Home
+from agentsh.app.plan import Plan, Screens
 from agentsh.app.settings import Choice, Settings, choose_model
 from agentsh.app.stores import event_store
 from agentsh.base.errors import LogError, LogWriteFailed, SessionExists

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from agentsh.app.build import Plan, Running, Screens, new_session, resume_session
+from agentsh.app.build import Running, new_session, resume_session
 from agentsh.app.catalog import places
 from agentsh.app.contexts import Contexts
 from agentsh.app.paths import Home
+from agentsh.app.plan import Plan, Screens
 from agentsh.app.settings import Settings, choose_model
 from agentsh.app.stores import event_store
 from agentsh.base.clock import SystemClock

@@ -190,7 +190,8 @@ import asyncio
 from pathlib import Path
 from agentsh.app.paths import Home, Homes
 from agentsh.app.settings import choose_model, load_settings
-from agentsh.app.build import Plan, Screens, resume_session
+from agentsh.app.build import resume_session
+from agentsh.app.plan import Plan, Screens
 from agentsh.app.stores import blob_store
 from agentsh.app.texts import BlobTexts
 from agentsh.context.budget import fit

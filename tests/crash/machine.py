@@ -218,23 +218,17 @@ async def _told(ask: Callable[[Told], None]) -> None:
         raise error
 
 
-class _Dice:
-    """Random hex digits that come again."""
-
-    def __init__(self, dice: Random) -> None:
-        self._dice = dice
-
-    def token_hex(self, size: int) -> str:
-        return self._dice.randbytes(size).hex()
-
-
 @contextmanager
 def one_thread(seed: int, *, rooms: int = 0) -> Iterator[None]:
     """Let stores that are made inside run on the thread of their caller, the same in each run.
 
     rooms: that are kept for blobs; they take a good part of the changes of a short life.
     """
-    dice = _Dice(Random(seed))
+    dice = Random(seed)
+
+    def random_hex(count: int) -> str:
+        return dice.randbytes(count).hex()
+
     with (
         patch("agentsh.log.writer.GroupSync", SteppedSync),
         patch("agentsh.stores.jsonl.Worker", InlineWorker),
@@ -243,9 +237,9 @@ def one_thread(seed: int, *, rooms: int = 0) -> Iterator[None]:
         patch("agentsh.log.sealer.seal_closed", partial(seal_closed, frame_bytes=SMALL_FRAME)),
         patch("agentsh.stores.jsonl_log.outcome", _outcome),
         patch("agentsh.stores.jsonl_log.told", _told),
-        patch("agentsh.log.segment.secrets", dice),
-        patch("agentsh.stores.blobs.secrets", dice),
-        patch("agentsh.stores.blob_room.secrets", dice),
+        patch("agentsh.log.segment.random_hex", random_hex),
+        patch("agentsh.stores.blobs.random_hex", random_hex),
+        patch("agentsh.stores.blob_room.random_hex", random_hex),
         patch("agentsh.stores.blob_room.ROOMS", rooms),
         # What is packed has another length at another time, and a torn write of it tears elsewhere.
         patch("agentsh.log.segment.timestamp", lambda now: NOW),

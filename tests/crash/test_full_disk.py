@@ -238,8 +238,9 @@ async def test_the_reserve_is_given_back(small: Path) -> None:
 
 async def test_a_session_is_resumed_on_a_full_disk_with_its_saving_stopped(small: Path) -> None:
     """It opens, says so, and runs nothing; once there is room, what it had to record of its opening comes first."""
-    from agentsh.app.build import Plan, Screens, resume_session
+    from agentsh.app.build import resume_session
     from agentsh.app.paths import Home
+    from agentsh.app.plan import Plan, Screens
     from agentsh.app.settings import Settings, choose_model
     from agentsh.context.state import SessionState
     from agentsh.testing import KeepingRenderer

@@ -5,8 +5,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agentsh.app.build import Plan, Running, Screens, new_session, resume_session
+from agentsh.app.build import Running, new_session, resume_session
 from agentsh.app.paths import Home
+from agentsh.app.plan import Plan, Screens
 from agentsh.app.settings import Choice, Settings, choose_model
 from agentsh.app.stores import event_store
 from agentsh.context.state import SessionState

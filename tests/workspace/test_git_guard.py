@@ -19,6 +19,8 @@ from agentsh.workspace.sandbox import probe
 from tests.workspace.conftest import SESSION
 
 GIT = ["git", "-c", "user.name=a", "-c", "user.email=b", "-c", "init.defaultBranch=main", "-c", "init.templateDir="]
+SESSION = f"guarded-{os.getpid()}"
+"""Of this process: the end of a session kills what has its mark, in a test that runs beside this one too."""
 WITH_BWRAP = pytest.mark.skipif(not probe("bwrap").works, reason="no bubblewrap")
 WITH_LANDLOCK = pytest.mark.skipif(not probe("landlock").works, reason="no Landlock")
 KINDS_HERE = [kind for kind in ("bwrap", "landlock") if probe(kind).works]
@@ -121,6 +123,24 @@ def test_what_the_user_changes_between_commands_is_right(repository: Path) -> No
     assert watch.look(mark) is None
     assert watch.end() == ()
     assert "x" in git(repository, "config", "--local", "user.name")
+
+
+@WITH_LANDLOCK
+async def test_a_command_cancelled_as_it_begins_is_not_watched_for_ever(repository: Path, tmp_path: Path) -> None:
+    workspace, open_before = made(repository, "landlock", tmp_path), len(os.listdir("/proc/self/fd"))
+    for beats in range(4):
+        tasks = [asyncio.create_task(workspace.run("sleep 9", timeout_s=20, max_bytes=2_000)) for _ in range(2)]
+        for _ in range(beats):
+            await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    git(repository, "config", "user.name", "x")
+    result = await workspace.run("true", timeout_s=20, max_bytes=2_000)
+    assert result.undone == ()
+    assert git(repository, "config", "--local", "user.name") == "x\n"
+    assert len(os.listdir("/proc/self/fd")) <= open_before + 1
+    await workspace.close()
 
 
 def test_no_link_leads_the_undoing_out(repository: Path, tmp_path: Path) -> None:

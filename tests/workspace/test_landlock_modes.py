@@ -33,6 +33,8 @@ os.chmod("d/l", 0o604); say(oct(os.stat("d/f").st_mode))
 os.fchmod(f, 0o444); say(oct(os.stat("d/f").st_mode))
 os.chmod("d/e", 0o2750); say(oct(os.stat("d/e").st_mode))
 os.chmod("/proc/self/fd/%d" % f, 0o600); say(oct(os.stat("d/f").st_mode))
+os.chmod("/dev/fd/%d" % f, 0o644); say(oct(os.stat("d/f").st_mode))
+os.dup2(f, 0); os.chmod("/dev/stdin", 0o600); say(oct(os.stat("d/f").st_mode))
 os.utime("d/f", ns=(1_000_000_001, 2_000_000_002)); say(os.stat("d/f").st_atime_ns, os.stat("d/f").st_mtime_ns)
 os.utime(f, (3, 4)); say(os.stat("d/f").st_mtime)
 os.utime("l", (5, 6), dir_fd=d, follow_symlinks=False); say(os.lstat("d/l").st_mtime, os.stat("d/f").st_mtime)
@@ -62,7 +64,7 @@ async def test_every_form_of_these_calls_is_as_without_it(tmp_path: Path) -> Non
         result = await workspace.run(f"{sys.executable} {script} .", timeout_s=30, max_bytes=4_000)
         said.append(result.output)
     assert said[0] == said[1]
-    assert said[0].count("\n") == 17, said[0]
+    assert said[0].count("\n") == 19, said[0]
 
 
 @pytest.mark.skipif(not probe("landlock").works, reason="no Landlock")

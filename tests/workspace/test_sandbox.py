@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agentsh.workspace import sandbox, sandbox_bwrap
+from agentsh.workspace import launching, sandbox, sandbox_bwrap
 from agentsh.workspace.bounds import bounds_of, make_tmp, remove_tmp
 from agentsh.workspace.git_guard import DECIDING
-from agentsh.workspace.sandbox import Bounds, Found, Limits
+from agentsh.workspace.sandbox_port import Bounds, Found, Limits
 from agentsh.workspace.sandbox_seatbelt import profile
 from agentsh.workspace.seccomp import AARCH64, NUMBERS, X86_64, for_landlock, for_namespaces
 
@@ -128,5 +128,5 @@ def test_filters_fit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_limits_can_be_left_out() -> None:
-    assert sandbox.ulimits(Limits(0, 0, 0, 0)) == "ulimit -c 0 2>/dev/null; "
-    assert "ulimit -t 5 " in sandbox.ulimits(Limits(cpu_s=5))
+    assert launching.ulimits(Limits(0, 0, 0, 0)) == "ulimit -c 0 2>/dev/null; "
+    assert "ulimit -t 5 " in launching.ulimits(Limits(cpu_s=5))

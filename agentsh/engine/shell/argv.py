@@ -65,6 +65,8 @@ def harmless(name: str, arguments: Sequence[Word], reads: Reads) -> str | None:
 def _reader(reader: Reader, arguments: Sequence[Word], reads: Reads) -> str | None:
     plain: list[Word] = []
     given, ended, number_next = False, False, False
+    if reader.lists and any(text.startswith("@") for word in arguments for text in word.texts or ("@",)):
+        return "it may take more arguments from a file"
     for word in arguments:
         text = word.text
         if number_next and text is not None and text.isdigit():

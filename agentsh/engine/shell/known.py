@@ -19,6 +19,7 @@ class Reader:
     first: its first plain argument is no file but a pattern or a script, unless one of `script_options` gave it.
     most: plain arguments that it may have, where one more is written to.
     exact: options in the style of find, with one dash and compared whole. numbers: options before a number.
+    lists: `@FILE` stands for arguments that are in a file.
     """
 
     long: tuple[str, ...] = ()
@@ -28,6 +29,7 @@ class Reader:
     most: int | None = None
     exact: frozenset[str] = frozenset()
     numbers: frozenset[str] = frozenset()
+    lists: bool = False
 
 
 class Scripted(NamedTuple):
@@ -94,7 +96,7 @@ READERS = {
     "xxd": Reader(most=1, short="r", numbers=names("-l -s -c -g")),
     "base64": Reader(),
     "hexdump": Reader(short="f"),
-    "strings": Reader(),
+    "strings": Reader(lists=True),
     "realpath": Reader(),
     "readlink": Reader(),
     "grep": Reader(

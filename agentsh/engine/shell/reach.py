@@ -6,30 +6,65 @@ Sources: the manual pages of git 2.47, GNU tar 1.35, rsync 3.2, OpenSSH 9, curl 
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from agentsh.engine.shell import argv, git
 from agentsh.engine.shell.known import READERS, SCRIPTED
 from agentsh.engine.shell.words import Word, names
 
-_RUNS: Mapping[str, re.Pattern[str]] = {
-    "git": re.compile(
-        r"--upload-pack.*|--receive-pack.*|--exec.*|--extcmd.*|--open-files.*|-O.*|-x|ext::.*|--output.*|--ext-diff"
-        r"|--textconv|--filters|--config.*|-c|--template.*|--paginate|filter-branch|foreach|--no-index|--to-cmd.*"
-        r"|--smtp-server.*|--separate-git-dir.*"
+
+class _Runs(NamedTuple):
+    """What makes a command run a program that it is told, or take its configuration from elsewhere.
+
+    long: options that may be abbreviated, as these programs allow. words: any other word. under: a word behind that
+    of a subcommand, the two with a space between.
+    """
+
+    long: frozenset[str]
+    words: str = r"(?!)"
+    under: str = ""
+
+
+_RUNS: Mapping[str, _Runs] = {
+    "git": _Runs(
+        names("""
+    --upload-pack --receive-pack --exec --extcmd --open-files-in-pager --output --ext-diff --textconv --filters
+    --config --template --paginate --no-index --to-cmd --cc-cmd --header-cmd --sendmail-cmd --smtp-server
+    --separate-git-dir
+"""),
+        r"--upload-pack.*|--receive-pack.*|--exec.*|--open-files.*|-O.*|-x|ext::.*|--output.*|--config.*|-c|--template.*"
+        r"|filter-branch|foreach|--smtp-server.*",
+        r"bisect run|clone -u.*|(?:rebase|difftool) -x.*",
     ),
-    "tar": re.compile(
-        r"--to-c.*|--checkpoint-a.*|--use-c.*|--rsh.*|--rmt.*|--info-s.*|--new-v.*|--absolute.*|-[A-Za-z]*[IFP].*"
+    "tar": _Runs(
+        names("""
+    --to-command --checkpoint-action --use-compress-program --rsh-command --rmt-command --info-script
+    --new-volume-script --absolute-names
+"""),
+        r"-[A-Za-z]*[IFP].*",
     ),
-    "rsync": re.compile(r"--rsh.*|--rsync-path.*|-[A-Za-z]*e.*|--daemon|--config.*"),
-    "ssh": re.compile(r"-[A-Za-z0-9]*[oFSIJLRDWw].*"),
-    "scp": re.compile(r"-[A-Za-z0-9]*[oFSJD].*"),
-    "sftp": re.compile(r"-[A-Za-z0-9]*[oFSJDb].*"),
-    "zip": re.compile(r"-T.*|--unzip-command.*|--test.*"),
-    "curl": re.compile(r"-K.*|--config.*|-T.*|--upload-file.*|file:.*", re.IGNORECASE),
-    "man": re.compile(r"-P.*|--pager.*|-H.*|--html.*"),
-    "make": re.compile(r"--eval.*|SHELL=.*|MAKEFLAGS=.*|\.SHELLFLAGS=.*"),
+    "cpio": _Runs(names("--rsh-command --absolute-filenames")),
+    "rsync": _Runs(frozenset(), r"--rsh.*|--rsync-path.*|-[A-Za-z]*e.*|--daemon|--config.*"),
+    "ssh": _Runs(frozenset(), r"-[A-Za-z0-9]*[oFSIJLRDWw].*"),
+    "scp": _Runs(frozenset(), r"-[A-Za-z0-9]*[oFSJD].*"),
+    "sftp": _Runs(frozenset(), r"-[A-Za-z0-9]*[oFSJDb].*"),
+    "zip": _Runs(names("--unzip-command --test"), r"-[A-Za-z0-9]*T.*"),
+    "curl": _Runs(names("--config --upload-file"), r"-[aBfgGiIjJklLMnNOpqRsSvVZ#0-6]*[KT].*|(?i:file:.*)"),
+    "wget": _Runs(
+        names("--execute --config --use-askpass --post-file --body-file --input-file"),
+        r"-[bdqvxcSNrkKmpHLEF46]*[ei].*",
+    ),
+    "man": _Runs(names("--pager --html --config-file"), r"-[adDfiIkKlutwWcZ7]*[PHC].*"),
+    "make": _Runs(names("--eval"), r"-[bBdeiknmpqrRsStvw]*E.*|SHELL=.*|MAKEFLAGS=.*|\.SHELLFLAGS=.*"),
+    "split": _Runs(names("--filter")),
+    "install": _Runs(names("--strip-program")),
 }
-"""Words that make a command run a program that they name, or take its configuration from elsewhere."""
+_WHOLE = {
+    "git": names("--text --filter --to --cc"),
+    "tar": names("--checkpoint"),
+    "install": names("--strip"),
+}
+"""Options that are no abbreviation, though one of those above begins with them."""
 
 _FILE_TOOLS = names("""
     cp mv ln install rm rmdir mkdir touch chmod chown chgrp truncate tee dd split csplit shred unzip zip gzip gunzip
@@ -48,15 +83,16 @@ def sharp(name: str | None, arguments: Sequence[Word], reads: Callable[[Word], s
     if name is None:
         return 0
     judged = name in READERS or name in SCRIPTED or name in _FILE_TOOLS
-    runs = _RUNS.get(name)
     last = 0
+    before: list[str] = []
     for at, word in enumerate(arguments, 1):
         if word.texts is None and judged and name != "git":
             last = at
         for text in word.texts or ():
             more = judged and text.startswith("-") and argv.does_more(name, text)
-            if more or (runs is not None and runs.fullmatch(text)) or _leads_out(text, word, reads, judged=judged):
+            if more or _runs(name, before, text) or _leads_out(name, text, word, reads, judged=judged):
                 last = at
+        before += word.texts or ()
     first = arguments[0].text if arguments else None
     if name == "tar" and re.fullmatch(r"[a-zA-Z]*[IFP][a-zA-Z]*", first or ""):  # the old style, without a dash
         last = max(last, 1)
@@ -67,12 +103,27 @@ def sharp(name: str | None, arguments: Sequence[Word], reads: Callable[[Word], s
     return last
 
 
-def _leads_out(text: str, word: Word, reads: Callable[[Word], str | None], *, judged: bool) -> bool:
+def _runs(name: str, before: Sequence[str], text: str) -> bool:
+    """Tell whether a word makes a command run a program that it names. before: the words before it."""
+    kind = _RUNS.get(name)
+    if kind is None:
+        return False
+    option = text.partition("=")[0]
+    abbreviated = option.startswith("--") and len(option) > 2 and option not in _WHOLE.get(name, ())
+    if abbreviated and any(listed.startswith(option) for listed in kind.long):
+        return True
+    if re.fullmatch(kind.words, text, re.DOTALL):
+        return True
+    return bool(kind.under) and any(re.fullmatch(kind.under, f"{word} {text}", re.DOTALL) for word in before)
+
+
+def _leads_out(name: str, text: str, word: Word, reads: Callable[[Word], str | None], *, judged: bool) -> bool:
     """Tell whether a word names a file outside of the workspace, by its spelling or by a link.
 
-    judged: an option that a path is glued to (`-t/etc`) is taken apart too.
+    judged: all of its words are names or options; an option that a path is glued to (`-t/etc`) is taken apart too.
     """
-    if text in _NOWHERE or re.search(r"\s", text) or _URL.match(text):
+    says = re.search(r"\s", text) is not None and not (judged and name != "git")  # a message rather than a name
+    if text in _NOWHERE or says or _URL.match(text):
         return False
     first, *pieces = _BETWEEN.split(text)
     if not first.startswith("-"):

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from agentsh.workspace.sandbox import Limits, probe
+from agentsh.workspace.sandbox import probe
+from agentsh.workspace.sandbox_port import Limits
 from tests.workspace.escape.test_escapes import WAYS, Make, world, worlds
 from tests.workspace.escape.world import Kind
 

@@ -21,9 +21,9 @@ from agentsh.ports.workspace import ProcessResult
 from agentsh.workspace.bounds import bounds_of
 from agentsh.workspace.git_guard import DECIDING
 from agentsh.workspace.local import LocalWorkspace
-from agentsh.workspace.sandbox import Bounds, Launch, Limits, Sandbox
 from agentsh.workspace.sandbox_bwrap import Bubblewrap
 from agentsh.workspace.sandbox_landlock import HELPER, Landlock
+from agentsh.workspace.sandbox_port import Bounds, Launch, Limits, Sandbox
 from tests.workspace.escape.attempts import Attempt
 
 SECRET = "canary-of-somebody-else"
