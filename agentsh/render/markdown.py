@@ -5,7 +5,6 @@ The parser and the highlighter load with the first block that needs them, or by 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.style import Style
@@ -13,12 +12,12 @@ from rich.style import Style
 from agentsh.base.text import clean
 from agentsh.render import tables, theme
 from agentsh.render.paint import MIN_WIDTH, Painter
+from agentsh.render.parser import parser
 from agentsh.render.runs import Line, fold, plain, styled, wrap
-from agentsh.render.split import Block, BlockSplitter
+from agentsh.render.split import Block, BlockSplitter, language
 from agentsh.render.tables import Align, Cell, Sizes
 
 if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
     from agentsh.render.code import Colours
@@ -35,13 +34,6 @@ def preload() -> None:
     """Load what answers need (40 ms), by laying out a little of each kind."""
     painter, splitter = Painter(colour=True), BlockSplitter()
     Flow().rows([*splitter.feed(_SAMPLE), *splitter.finish()], painter, 80)
-
-
-@cache
-def _parser() -> "MarkdownIt":
-    from markdown_it import MarkdownIt
-
-    return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("reference")
 
 
 class Flow:
@@ -80,25 +72,26 @@ class Flow:
         width = max(width, MIN_WIDTH)
         layout = _Layout(painter, self._sizes, self._first_sizes)
         if block.kind == "code":
-            rows = layout.code(block.text, block.info, width, self._colours_of(block, painter))
+            rows = layout.code(block.text, block.info, width, self._colours_of(block, painter), more=block.more)
         elif block.kind == "item" and block.more:
             mark = 2 if block.number is None else len(f"{block.number}. ")
-            inner = layout.blocks(_parser().parse(block.text), max(width - mark, MIN_WIDTH), depth=1)
+            inner = layout.blocks(parser().parse(block.text), max(width - mark, MIN_WIDTH), depth=1)
             rows = [[(" " * mark, theme.PLAIN), *row] for row in inner]
         elif block.kind == "table" and block.more:
             head = "\n".join(block.info.split("\n", 2)[:2])
-            rows = layout.more_rows(_parser().parse(f"{head}\n{block.text}"), block.info, width)
+            rows = layout.more_rows(parser().parse(f"{head}\n{block.text}"), block.info, width)
         else:
-            rows = layout.blocks(_parser().parse(block.text), width, number=block.number)
-        return [painter.line(row) for row in rows]
+            rows = layout.blocks(parser().parse(block.text), width, number=block.number)
+        # What is nested deeper than the width has room for is broken at the edge.
+        return [painter.line(part) for row in rows for part in fold(row, width)]
 
     def _colours_of(self, block: Block, painter: Painter) -> "Colours | None":
-        if not (painter.colour and block.info):
+        if not (painter.colour and language(block.info)):
             self._colours = None
         elif self._colours is None or not block.more:
             from agentsh.render.code import Colours  # Pygments takes a moment to load
 
-            self._colours = Colours(block.info)
+            self._colours = Colours(language(block.info))
         return self._colours
 
 
@@ -164,8 +157,8 @@ class _Layout:
             case "heading_open":
                 return self._heading(first.tag, group[1], width)
             case "fence" | "code_block":
-                info = first.info.split()[0] if first.info.split() else ""
-                return self.code(first.content.removesuffix("\n"), info, width, self._new_colours(info))
+                code, colours = first.content.removesuffix("\n"), self._new_colours(language(first.info.strip()))
+                return self.code(code, first.info, width, colours)
             case "hr":
                 return [[("─" * min(width, 40), theme.DIM)]]
             case "blockquote_open":
@@ -200,20 +193,25 @@ class _Layout:
             at += 1
         return rows
 
-    def code(self, code: str, language: str, width: int, colours: "Colours | None") -> Rows:
-        """Return code, set in by two columns, so that it is seen as code without colours too."""
+    def code(self, code: str, info: str, width: int, colours: "Colours | None", *, more: bool = False) -> Rows:
+        """Return code, set in by two columns, so that it is seen as code without colours too.
+
+        info: what stands behind its fence. Beyond the language, it is shown: it names a file, or the lines of one.
+        """
         room = max(width - 2, MIN_WIDTH)
         code = clean(code).expandtabs(4)
-        style = theme.PLAIN if language else theme.CODE
+        style = theme.PLAIN if language(info.strip()) else theme.CODE
+        note = "" if more else _flat(info.strip())[len(language(info.strip())) :].lstrip(" :,")
+        named = _wrapped([[(note, theme.DIM)]], room) if note else []
         lines = [[(line, style)] for line in code.split("\n")] if colours is None else colours.lines(code)
-        return [[("  ", theme.PLAIN), *row] for line in lines for row in fold(line, room)]
+        return [[("  ", theme.PLAIN), *row] for row in [*named, *(row for line in lines for row in fold(line, room))]]
 
-    def _new_colours(self, language: str) -> "Colours | None":
-        if not (self._colour and language):
+    def _new_colours(self, name: str) -> "Colours | None":
+        if not (self._colour and name):
             return None
         from agentsh.render.code import Colours
 
-        return Colours(language)
+        return Colours(name)
 
     def more_rows(self, tokens: "Sequence[Token]", first: str, width: int) -> Rows:
         """Return the lines of rows that go on a table, and of what stands behind them. first: its first part."""
@@ -225,7 +223,7 @@ class _Layout:
             found = self._cells(group)
             how = self._sizes.get((first, width)) or self._first_sizes.get((first, width))
             if how is None:
-                whole = next((g for g in _groups(_parser().parse(first)) if g[0].type == "table_open"), group)
+                whole = next((g for g in _groups(parser().parse(first)) if g[0].type == "table_open"), group)
                 sampled = self._cells(whole)
                 how = self._first_sizes[first, width] = tables.sizes(sampled.head, sampled.rows, width)
             for row in found.rows:
@@ -277,31 +275,40 @@ class _Layout:
         for token in tokens:
             if token.type == "text":
                 if token.content:
-                    runs.append((clean(token.content).replace("\n", " "), style))
+                    runs.append((_flat(token.content), style))
             elif token.type in ("softbreak", "hardbreak"):
                 runs.append(("\n", theme.PLAIN))
             elif token.type == "code_inline":
-                runs.append((f"`{clean(token.content)}`".replace("\n", " "), style + theme.CODE))
+                runs.append((f"`{_flat(token.content)}`", style + theme.CODE))
             elif token.type == "link_open":
                 self._link(tokens, token, runs, style)
             elif token.type == "image":
-                shown = clean(f"[image: {token.content}] ({token.attrGet('src')})")
-                runs.append((shown.replace("\n", " "), style))
+                runs.append((_flat(f"[image: {token.content}] ({_target(token, 'src')})"), style))
             elif token.nesting == 1:
                 self._spans(tokens, runs, style + _INLINE.get(token.tag, theme.PLAIN))
             elif token.nesting == -1:
                 return
             else:
-                runs.append((clean(token.content).replace("\n", " "), style))
+                runs.append((_flat(token.content), style))
 
     def _link(self, tokens: "Iterator[Token]", token: "Token", runs: Line, style: Style) -> None:
         """Show a link as its text and its address: no hidden addresses."""
         start = len(runs)
         self._spans(tokens, runs, style)
-        href = clean(str(token.attrGet("href") or "")).replace("\n", " ")
+        target = _flat(_target(token, "href"))
         label = plain(runs[start:])
-        if href not in (label, f"mailto:{label}"):
-            runs.append((f" ({href})", style + theme.DIM))
+        if target not in (label, f"mailto:{label}"):
+            runs.append((f" ({target})", style + theme.DIM))
+
+
+def _target(token: "Token", name: str) -> str:
+    """Return where a link or an image leads, with its title as it is written in Markdown."""
+    title = token.attrGet("title")
+    return f"{token.attrGet(name) or ''}" + (f' "{title}"' if title else "")
+
+
+def _flat(text: str) -> str:
+    return clean(text).replace("\n", " ")
 
 
 def _wrapped(lines: Iterable[Line], width: int) -> Rows:

@@ -24,7 +24,8 @@ def plain(line: Iterable[Run]) -> str:
 
 def columns(line: Sequence[Run]) -> int:
     """Return how many columns a line takes."""
-    return cell_len(plain(line))
+    text = plain(line)
+    return cell_len(text) if "\t" not in text else cell_len(plain(_without_tabs([*line])))
 
 
 def styled(line: Sequence[Run], style: Style) -> Line:

@@ -31,15 +31,20 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}(\s|$)")
 _RULE = re.compile(r"^ {0,3}(?:(?:\*\s*){3,}|(?:-\s*){3,}|(?:_\s*){3,})$")
 _DELIMITERS = re.compile(r"^ {0,3}\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
 _PIPE = re.compile(r"(?<!\\)\|")
+_LANGUAGE = re.compile(r"[\w+#.-]+")
 _MARKER = re.compile(r"^( {0,3})([-+*]|(\d{1,9})([.)]))( {1,4}(?=\S)| |$)")
+_ENDS_TABLE = re.compile(
+    "|".join([_FENCE.pattern, _HEADING.pattern, _RULE.pattern, _MARKER.pattern, r"^ {0,3}>|^ *(\t| {4})"])
+)
+"""What the parser takes for no row of a table, whatever stands in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """A part of a text that is finished.
 
-    gap: an empty line stands before it. number: of an ordered item. info: the language of code, the first part of a
-    table, the columns that an item is set in by. more: it goes on with the block before it.
+    gap: an empty line stands before it. number: of an ordered item. info: what stands behind the fence of code, the
+    first part of a table. more: it goes on with the block before it.
     """
 
     kind: Kind
@@ -142,11 +147,12 @@ class BlockSplitter:
             yield from self._item_line(line)
         elif self._kind == "text" and not self._interrupts(line):
             yield from self._text_line(line)
-        elif self._kind == "table" and not self._interrupts(line):
+        elif self._kind == "table" and not _ENDS_TABLE.match(line):
             self._add(line)
             if self._table or len(self._lines) >= TABLE_ROWS + 2 or self._chars > PIECE_CHARS:
                 yield self._some_rows()
         else:
+            self._blanks = max(self._blanks, int(self._kind == "table"))
             yield from self._close()
             yield from self._start(line)
 
@@ -209,7 +215,7 @@ class BlockSplitter:
             yield self._piece("item", number=self._number)
             self._gap = gap
             if fence is not None:
-                self._add(fence[0] * fence[1] + fence[2])
+                self._add(fence[0] * fence[1] + language(fence[2]))
         self._add(line[min(indent, self._offset) :] if self._more else line)
 
     def _blank(self) -> Iterator[Block]:
@@ -259,8 +265,8 @@ class BlockSplitter:
         if fence:
             self._kind, self._more = "code", False
             self._fence = (fence[2][0], len(fence[2]), len(fence[1]))
-            self._info = fence[3].split()[0] if fence[3].split() else ""
-            self._whole = Whole(self._info)
+            self._info = fence[3].strip()
+            self._whole = Whole(language(self._info))
         elif _HEADING.match(line):
             self._kind = "heading"
             self._add(line)
@@ -301,6 +307,12 @@ class BlockSplitter:
             number = self._number if kind == "item" else None
             yield Block(kind, "\n".join(self._lines), self._gap, number, info, self._more)
         self._lines, self._chars, self._more, self._table = [], 0, False, ""
+
+
+def language(info: str) -> str:
+    """Return the language that the words behind a fence begin with."""
+    found = _LANGUAGE.match(info)
+    return found[0] if found else ""
 
 
 def _cells(line: str) -> int:
