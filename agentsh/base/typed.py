@@ -9,7 +9,6 @@ is worked out at its first use. Only what was given is kept in an object; the re
 
 import types
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import cache
 from typing import (
     Annotated,

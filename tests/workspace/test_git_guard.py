@@ -16,7 +16,6 @@ from agentsh.workspace.git_guard import decides
 from agentsh.workspace.git_watch import GitWatch
 from agentsh.workspace.local import LocalWorkspace
 from agentsh.workspace.sandbox import probe
-from tests.workspace.conftest import SESSION
 
 GIT = ["git", "-c", "user.name=a", "-c", "user.email=b", "-c", "init.defaultBranch=main", "-c", "init.templateDir="]
 SESSION = f"guarded-{os.getpid()}"
