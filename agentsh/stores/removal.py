@@ -1,11 +1,20 @@
-"""Removes a directory with all that is in it, also what its owner may not change as it stands."""
+"""Removes a directory with all that is in it, also what its owner may not change as it stands, and however deep."""
 
+import errno
 import os
 import shutil
 import stat
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
+
+from agentsh.base.ids import random_hex
+
+SHALLOW = 100
+"""Levels that the library removes with ease: it takes an open file and a call within a call for each."""
+SHORT = 1_000
+"""Bytes of a path below the directory that no limit of the system is near to."""
+_TOO_DEEP = frozenset({errno.EMFILE, errno.ENFILE, errno.ENAMETOOLONG})
 
 
 def remove_tree(top: str) -> None:
@@ -14,6 +23,16 @@ def remove_tree(top: str) -> None:
     Raises:
         OSError: of the first thing that stays, with its whole path; all that could be removed is gone.
     """
+    left = _removed(top)
+    if left and any(error.errno in _TOO_DEEP for error in left):
+        _flatten(top)
+        left = _removed(top)
+    if left:
+        raise left[0]
+
+
+def _removed(top: str) -> list[OSError]:
+    """Remove what can be removed, and return what was said of the rest."""
     failed: list[OSError] = []
     tried: set[str] = set()
 
@@ -32,21 +51,42 @@ def remove_tree(top: str) -> None:
             return
         try:
             os.unlink(path)
-        except OSError as left:
-            failed.append(left)
+        except OSError as stays:
+            failed.append(stays)
 
-    shutil.rmtree(top, onerror=again)
-    if failed:
-        raise failed[0]
+    try:
+        shutil.rmtree(top, onerror=again)
+    except RecursionError:
+        return [OSError(errno.ENAMETOOLONG, "its directories are too deep", top)]
+    return failed
+
+
+def _flatten(top: str) -> None:
+    """Move what is deep below a directory right into it, a layer at a time."""
+    moved = True
+    while moved:
+        moved = False
+        for directory, inside, _ in os.walk(top):
+            below = directory[len(top) :]
+            if below.count(os.sep) < SHALLOW and len(os.fsencode(below)) < SHORT:
+                continue
+            for name in inside:
+                with suppress(OSError):  # then it is told when it is removed
+                    os.rename(os.path.join(directory, name), os.path.join(top, random_hex(8)))
+                    moved = True
+            inside.clear()
 
 
 def tree_bytes(top: str) -> int:
-    """Return how much the files in a directory are, as far as it reads; what links in it lead to stays, and is not."""
-    size = 0
-    for directory, _, names in os.walk(top):
-        for name in names:
-            with suppress(OSError):
-                size += os.lstat(os.path.join(directory, name)).st_size
+    """Return the size of the files in a directory, as far as it reads; links in it are not followed."""
+    size, todo = 0, [top]
+    while todo:
+        with suppress(OSError), os.scandir(todo.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    todo.append(entry.path)
+                else:
+                    size += entry.stat(follow_symlinks=False).st_size
     return size
 
 

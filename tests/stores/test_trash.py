@@ -12,7 +12,7 @@ import pytest
 
 from agentsh.base.errors import SessionExists, SessionMissing
 from agentsh.log.files import RealFiles
-from agentsh.stores.removal import remove_tree
+from agentsh.stores.removal import remove_tree, tree_bytes
 from agentsh.stores.trash import Trash
 from tests.app.homes import add, sid
 from tests.log.disks import FaultyFiles
@@ -189,3 +189,21 @@ def test_what_cannot_be_removed_keeps_nothing_else(tmp_path: Path, monkeypatch: 
         remove_tree(str(tmp_path / "top"))
     assert caught.value.filename == str(tmp_path / "top" / "b" / "file")
     assert sorted(path.name for path in (tmp_path / "top").iterdir()) == ["b"]
+
+
+@pytest.mark.parametrize(("depth", "name"), [(2_500, "d"), (40, "x" * 250)])
+def test_directories_however_deep(tmp_path: Path, depth: int, name: str) -> None:
+    """A command's loop makes them in a moment; to remove them ended in an internal error, and so did every `gc`."""
+    top = tmp_path / "top"
+    top.mkdir()
+    inside = os.open(top, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir(name, dir_fd=inside)
+        deeper = os.open(name, os.O_RDONLY, dir_fd=inside)
+        os.close(inside)
+        inside = deeper
+    os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=inside))
+    os.close(inside)
+    assert tree_bytes(str(top)) == 0
+    remove_tree(str(top))
+    assert not top.exists()
