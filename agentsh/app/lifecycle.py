@@ -104,7 +104,8 @@ def remove(place: Place, *, now: bool = False) -> str:
     except OSError as error:
         full = f"`agentsh rm --now {place.id}` removes it for good" if error.errno in NO_ROOM else None
         what = f"remove session {place.id}" if now else f"move session {place.id} to the trash"
-        raise LogWriteFailed(f"cannot {what}: {error.strerror or error}", hint=full) from error
+        where = f"{error.filename}: " if error.filename else ""
+        raise LogWriteFailed(f"cannot {what}: {where}{error.strerror or error}", hint=full) from error
     SummaryIndex(place.home.index_file).forget([place.id])
     return where
 

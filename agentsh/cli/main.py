@@ -144,7 +144,7 @@ def verify(
     all_: Annotated[bool, typer.Option("--all", help="Every session.")] = False,
     incremental: Annotated[bool, typer.Option("--incremental", help="Only what no earlier pass covered.")] = False,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="Processes; by default one per core.")
+        int | None, typer.Option("--jobs", "-j", min=1, max=256, help="Processes; by default one per core.")
     ] = None,
     no_blobs: Annotated[bool, typer.Option("--no-blobs", help="Leave out the long texts that events name.")] = False,
     contexts: Annotated[

@@ -3,13 +3,13 @@
 import threading
 
 from agentsh.log.files import FileSystem
-from agentsh.log.seal import MIN_BYTES, Stopped, pending, seal_closed
+from agentsh.log.seal import MIN_BYTES, pending, seal_closed
 
 
 class Sealer:
     """Runs `seal_closed` on a thread of its own whenever it is woken and there is something to do.
 
-    A disk that refuses is no matter: the closed segments are whole, and the next `wake` tries again.
+    A disk that refuses, or memory, is no matter: the closed segments are whole, and the next `wake` tries again.
     """
 
     def __init__(self, files: FileSystem, directory: str, session: str, *, min_bytes: int = MIN_BYTES) -> None:
@@ -57,7 +57,7 @@ class Sealer:
                     self._files, self._directory, self._session, below=below, min_bytes=self._min_bytes,
                     known=self._refused, stopped=lambda: self._stopping,
                 )  # fmt: skip
-            except (OSError, Stopped):
+            except Exception:  # noqa: BLE001 - the disk, the memory, the end of the process: the next `wake` tries again
                 continue
             self._refused |= frozenset(done.refused)
 

@@ -5,10 +5,9 @@ a blob holds that lock until the event that names it is written, or did so less 
 """
 
 import os
-import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ from agentsh.log.lease import holder_of
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.pull import INCOMING
 from agentsh.stores.references import NotReadable, References, Stamp, files_in, read_references
+from agentsh.stores.removal import remove_tree, tree_bytes
 from agentsh.stores.session_check import Finding
 from agentsh.stores.trash import DIRECTORY, LOG, Trash, Trashed, gone_in
 from agentsh.stores.verify import Verifier
@@ -78,13 +78,11 @@ class Collector:
                 candidates = [c for c in self._unreferenced(found) if c in set(candidates)]
                 leftovers = self._leftovers()
                 done = self._told(expired, candidates, leftovers)
-                for each in expired:
-                    shutil.rmtree(os.path.join(self._home, DIRECTORY, each.name))
-                for path in self._gone():
-                    shutil.rmtree(path)
-                for path, _ in [*candidates, *leftovers]:
-                    with suppress(FileNotFoundError):
-                        os.unlink(path)
+                trash = [os.path.join(self._home, DIRECTORY, each.name) for each in expired]
+                left = [*_all(remove_tree, [*trash, *self._gone()])]
+                left += _all(os.unlink, [path for path, _ in [*candidates, *leftovers]])
+            if left:
+                raise left[0]
             return done
         except NotReadable as error:
             raise LogError(
@@ -93,7 +91,8 @@ class Collector:
                 hint="`agentsh verify --all` tells more",
             ) from error
         except OSError as error:
-            raise LogWriteFailed(f"gc stopped: {error.filename or ''} {error.strerror or error}") from error
+            what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            raise LogWriteFailed(f"gc could not remove all: {what}") from error
 
     def _expired(self) -> list[Trashed]:
         end = datetime.fromtimestamp(self._now(), UTC) - self._older_than
@@ -177,9 +176,7 @@ class Collector:
         blobs: list[tuple[str, int]],
         leftovers: list[tuple[str, int]],
     ) -> Garbage:
-        trash = sum(
-            stamp.size for t in expired for _, stamp in files_in(os.path.join(self._home, DIRECTORY, t.name))
-        )  # fmt: skip
+        trash = sum(tree_bytes(os.path.join(self._home, DIRECTORY, t.name)) for t in expired)
         total = sum(path.endswith(".zst") for path, _ in files_in(self._blobs))
         return Garbage(
             tuple(expired), trash, len(blobs), sum(size for _, size in blobs), len(leftovers),
@@ -199,6 +196,17 @@ class Collector:
             yield
         finally:
             self._files.close(fd)
+
+
+def _all(remove: Callable[[str], None], paths: Iterable[str]) -> Iterator[OSError]:
+    """Remove each, and yield what was said of those that stay: one that cannot go keeps no other."""
+    for path in paths:
+        try:
+            remove(path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            yield error
 
 
 def _directories(top: str) -> list[str]:

@@ -5,6 +5,7 @@ share, and starts one process fewer. Jobs are functions of a module with plain a
 one whose process died is simply done again.
 """
 
+import signal
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 IN_HAND = 2
 """Jobs that another process has: one in work, and one more so that it need not wait for us."""
 
@@ -98,8 +100,12 @@ class Crew:
     def __init__(self, others: int) -> None:
         self._todo: deque[Promise[Any]] = deque()
         self._others: list[_Other] = []
-        for _ in range(others):
-            self._start()
+        try:
+            for _ in range(others):
+                self._start()
+        except OSError:  # no more processes, or open files: what there is does it, and leaves some for the work
+            for other in self._others[len(self._others) // 2 :]:
+                self._lose(other)
 
     def __enter__(self) -> Self:
         return self
@@ -139,8 +145,17 @@ class Crew:
         inherited = [ours, *(other.line for other in self._others)] if forks else []
         context = multiprocessing.get_context("fork") if forks else multiprocessing.get_context("spawn")
         process = context.Process(target=_serve, args=(theirs, inherited), daemon=True)
-        process.start()
-        theirs.close()
+        # Until it has handlers of its own it has ours, which would tell of a Ctrl-C in its name.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS) if forks else None
+        try:
+            process.start()
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+            if before is not None:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self._others.append(_Other(ours, process))
 
     def _collect(self, timeout_s: float | None) -> None:
@@ -185,11 +200,14 @@ def crew(jobs: int) -> Hands:
 
 
 def _serve(line: "Connection[Any, Any]", inherited: "list[Connection[Any, Any]]") -> None:
-    """Do jobs until nobody asks any more; a Ctrl-C is for the process that asks."""
+    """Do jobs until nobody asks any more; a Ctrl-C is for the process that asks, and ends this one by SIGTERM."""
     import gc
-    import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in _SIGNALS - {signal.SIGINT}:
+        signal.signal(number, signal.SIG_DFL)
+    if inherited:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     gc.freeze()  # to look at what was inherited would copy it
     for other in inherited:
         other.close()

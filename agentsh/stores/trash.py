@@ -3,7 +3,7 @@
 import json
 import os
 import re
-import shutil
+import stat
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from agentsh.base.ids import is_session_id
 from agentsh.log.files import CREATE, FileSystem, RealFiles, make_dirs, write_all
 from agentsh.log.reserve import NO_ROOM
 from agentsh.log.segment import discard, exists
+from agentsh.stores.removal import remove_tree
 
 DIRECTORY = "trash"
 LOG, WORKSPACE, ABOUT = "session", "workspace", "about.json"
@@ -67,7 +68,7 @@ class Trash:
         place = os.path.join(self._place, name)
         self._describe(place, {"session": session, "why": why, "workspace": workspace})
         if workspace is not None and exists(files, workspace):
-            files.rename(workspace, os.path.join(place, WORKSPACE))
+            _move(files, workspace, os.path.join(place, WORKSPACE))
             files.sync_dir(place)
             files.sync_dir(os.path.dirname(workspace))
         files.rename(os.path.join(self._home, "sessions", session), os.path.join(place, LOG))
@@ -87,17 +88,17 @@ class Trash:
             place, name = os.path.split(path)
             gone = os.path.join(place, f".{name}{GONE}")
             if exists(self._files, gone):
-                shutil.rmtree(gone)
+                remove_tree(gone)
             try:
                 self._files.rename(path, gone)
             except OSError as error:
                 if error.errno not in NO_ROOM:  # there are disks so full that they take no new name
                     raise
-                shutil.rmtree(path)
+                remove_tree(path)
             self._files.sync_dir(place)
         for place in ("workspaces", "sessions"):
             for gone in gone_in(os.path.join(self._home, place), session):
-                shutil.rmtree(gone)
+                remove_tree(gone)
 
     def listed(self) -> list[Trashed]:
         """Return what is in the trash, newest first."""
@@ -137,7 +138,7 @@ class Trash:
             if exists(files, work):
                 raise SessionExists(f"{work} is there already", hint="move it away")
             make_dirs(files, os.path.dirname(work))
-            files.rename(os.path.join(place, WORKSPACE), work)
+            _move(files, os.path.join(place, WORKSPACE), work)
             files.sync_dir(os.path.dirname(work))
         make_dirs(files, os.path.dirname(target))
         files.rename(os.path.join(place, LOG), target)
@@ -170,3 +171,20 @@ class Trash:
             if error.errno not in NO_ROOM:  # it only informs, and a full disk is why people remove sessions
                 raise
         self._files.sync_dir(place)
+
+
+def _move(files: FileSystem, source: str, target: str) -> None:
+    """Move a directory, also one that its owner may not write: its `..` changes by that."""
+    try:
+        files.rename(source, target)
+    except PermissionError:
+        mode = stat.S_IMODE(os.lstat(source).st_mode)
+        if mode & stat.S_IWUSR:
+            raise
+        os.chmod(source, mode | stat.S_IWUSR)
+        try:
+            files.rename(source, target)
+        except OSError:
+            os.chmod(source, mode)
+            raise
+        os.chmod(target, mode)

@@ -4,6 +4,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from agentsh.log.checkpoint import checkpoint_seqs, read_checkpoint, write_checkpoint
+from agentsh.log.files import RealFiles
+from agentsh.log.frame import decode_header, resealed
 from agentsh.log.record import Draft
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.jsonl import JsonlStore
@@ -50,6 +53,43 @@ def test_a_session_without_its_checkpoints_sends_the_same_bytes(shell: Shell, se
     assert bodies[4] == bodies[6]
     assert b"third" in bodies[4]
     assert len(of_type(shell.events(), "checkpoint")) > len(saved), "and they are made again"
+
+
+def test_resume_folds_what_is_behind_a_checkpoint_and_nothing_else(shell: Shell, serve: Serve) -> None:
+    """Every process is another one. What stands before the checkpoint says something else now, and nobody reads it.
+
+    Unless there is none that holds: of another reducer, or damaged.
+    """
+    server = serve(*(reply("well"),) * 5)
+    configure(shell, OFTEN)
+    shell.run("new", "the very first", "-p")
+    lines = shell.log().read_bytes().splitlines(keepends=True)
+    salt = decode_header(lines[0]).salt
+    shell.log().write_bytes(b"".join(
+        resealed(line.replace(b"the very first", b"THE VERY FIRST"), salt) if line.startswith(b'{"seq":') else line
+        for line in lines
+    ))  # fmt: skip
+    anchored = max(checkpoint_seqs(RealFiles(), str(shell.log().parent)))
+    assert anchored > next(n for n, line in enumerate(lines) if b"the very first" in line)
+
+    def asked() -> list[bool]:
+        assert shell.run("resume", "--last", "and", "-p").text == "well\n"
+        body = server.requests[-1].body
+        return [b"the very first" in body, b"THE VERY FIRST" in body]
+
+    assert asked() == [True, False]
+    assert asked() == [True, False], "one that was made by a process that had begun at one"
+    files, directory = RealFiles(), str(shell.log().parent)
+    for seq in checkpoint_seqs(files, directory):
+        found = read_checkpoint(files, directory, seq)
+        assert found is not None
+        write_checkpoint(files, directory, found._replace(reducer=found.reducer + "x"))
+    assert asked() == [False, True]
+    for path in checkpoints(shell).glob("*.zst"):
+        data = path.read_bytes()
+        path.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
+    assert asked() == [False, True]
+    shutil.rmtree(shell.home / "sessions")  # what the log says is not what was sent
 
 
 def test_damage_that_opening_skipped_is_told_once(shell: Shell, serve: Serve) -> None:

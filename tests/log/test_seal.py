@@ -1,11 +1,13 @@
 """Sealing loses nothing wherever it stops, ends what it began, and leaves alone what it cannot vouch for."""
 
 import errno
+import threading
 from contextlib import suppress
 
 import pytest
 
 from agentsh.log.seal import Pass, Stopped, pending, seal_closed
+from agentsh.log.sealer import Sealer
 from agentsh.log.segment import OPEN_NAME, SEALED, closed_name
 from agentsh.testing.store_contract import note
 from tests.log.disks import FaultyFiles, MemFiles, PowerCut
@@ -52,8 +54,9 @@ def test_only_what_is_long_enough_and_not_being_written() -> None:
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC], ids=errno.errorcode.get)
 @pytest.mark.parametrize("for_ever", [False, True])
-def test_every_operation_fails_in_turn(error: int, for_ever: bool) -> None:
+def test_every_operation_fails_in_turn(error: int, for_ever: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the power goes and takes all that was not synced; the next pass brings it to its end."""
+    monkeypatch.setattr("agentsh.log.seal.SYNC_BYTES", 2 * FRAME)  # synced on the way as well
     n, done = 0, False
     while not done:
         n += 1
@@ -261,3 +264,22 @@ async def test_a_new_segment_behind_a_sealed_one_names_the_hash_of_its_content()
     head = decode_header(disk.data(f"{DIR}/{OPEN_NAME}").partition(b"\n")[0] + b"\n")
     assert (head.ordinal, head.first_seq, head.prev_sha256) == (2, 41, sha256(plain).hexdigest())
     assert [r.seq for r in store.read(SESSION)] == list(range(1, 42))
+
+
+def test_a_sealer_that_fails_in_any_way_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no memory, say. Nothing is lost by it, so nobody hears of it."""
+    disk, told = three_segments(), list[object]()
+
+    def fails(*_: object, **__: object) -> Pass:
+        raise MemoryError
+
+    monkeypatch.setattr(threading, "excepthook", told.append)
+    sealer = Sealer(disk, DIR, SESSION, min_bytes=0)
+    with monkeypatch.context() as patched:
+        patched.setattr("agentsh.log.sealer.seal_closed", fails)
+        sealer.wake(2)
+        sealer.join()
+    sealer.wake(2)
+    sealer.join()
+    assert names(disk) == [FIRST + SEALED, SECOND + SEALED, OPEN_NAME, "lock"]
+    assert told == []

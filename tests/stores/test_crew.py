@@ -87,3 +87,34 @@ def test_the_others_end_with_a_process_that_is_killed() -> None:
             time.sleep(0.02)
         assert not os.path.exists(f"/proc/{pid}")
     assert len(done.stdout.split()) == 3
+
+
+def test_others_that_are_given_up_say_nothing() -> None:
+    """They were forked with the handlers of the command, which take SIGTERM for a Ctrl-C and tell where it came."""
+    code = (
+        "import signal, time\n"
+        "from agentsh.stores.crew import Crew\n"
+        "for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):\n"
+        "    signal.signal(number, signal.default_int_handler)\n"
+        "with Crew(2) as hands:\n"
+        "    for _ in range(4):\n"
+        "        hands.submit(time.sleep, 30)\n"
+        "    time.sleep(0.3)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=20, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_where_no_more_processes_can_be_started_fewer_do_it() -> None:
+    code = (
+        "import os, resource\n"
+        "from agentsh.stores.crew import Crew\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30))\n"
+        "with Crew(60) as hands:\n"
+        "    found = [hands.submit(os.path.exists, '/') for _ in range(40)]\n"
+        "    os.close(os.open('/', os.O_RDONLY))\n"
+        "    assert all(promise.result() for promise in found)\n"
+        "    assert 1 < len(hands._others) < 30, len(hands._others)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=20, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

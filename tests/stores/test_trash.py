@@ -2,6 +2,9 @@
 
 import errno
 import os
+import shutil
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import pytest
 
 from agentsh.base.errors import SessionExists, SessionMissing
 from agentsh.log.files import RealFiles
+from agentsh.stores.removal import remove_tree, tree_bytes
 from agentsh.stores.trash import Trash
 from tests.app.homes import add, sid
 from tests.log.disks import FaultyFiles
@@ -116,3 +120,90 @@ def test_the_disk_has_no_room_for_a_word_about_it(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / where) == ["session"]
     Trash(str(tmp_path)).restore(Trash(str(tmp_path)).listed()[0])
     assert (tmp_path / "sessions" / sid(1) / "events.jsonl").exists()
+
+
+AS_AN_OWNER = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"] if os.geteuid() == 0 else []
+"""Root may do anything with any directory; without that it is like everybody else with their own."""
+
+OWNER = """
+import os, sys
+from datetime import timedelta
+from agentsh.stores.collect import Collector
+from agentsh.stores.trash import Trash
+root, session, way = sys.argv[1:]
+work = f"{root}/workspaces/{session}"
+os.makedirs(f"{work}/mod/cache/deep")
+os.makedirs(f"{work}/shut/in")
+os.makedirs(f"{work}/empty")
+for name in ("file", "mod/file", "mod/cache/deep/file", "shut/in/file"):
+    open(f"{work}/{name}", "w").close()
+os.symlink("/etc", f"{work}/mod/link")
+modes = {"mod/cache/deep": 0o555, "mod/cache": 0o444, "mod": 0o555, "shut": 0, "empty": 0o111, "": 0o555}
+for name, mode in modes.items():
+    os.chmod(f"{work}/{name}", mode)
+try:
+    os.mkdir(f"{work}/more")
+except PermissionError:
+    pass
+else:
+    sys.exit("this process may do anything")
+trash = Trash(root)
+if way == "now":
+    trash.remove(session, workspace=work)
+    assert os.listdir(f"{root}/workspaces") == os.listdir(f"{root}/sessions") == [], os.listdir(root)
+    sys.exit()
+trash.put(session, why="rm", workspace=work)
+trash.restore(trash.listed()[0])
+assert os.stat(work).st_mode & 0o777 == 0o555
+trash.put(session, why="rm", workspace=work)
+Collector(root, older_than=timedelta(0)).collect(dry_run=False)
+assert os.listdir(f"{root}/trash") == []
+"""
+
+
+@pytest.mark.skipif(bool(AS_AN_OWNER) and shutil.which("setpriv") is None, reason="root may do anything")
+@pytest.mark.parametrize("way", ["now", "trash"])
+def test_directories_that_nobody_may_write_go_all_the_same(tmp_path: Path, way: str) -> None:
+    """As those in which Go keeps modules: one could not be removed, and after that `gc` did nothing any more."""
+    add(tmp_path, 1)
+    code = [*AS_AN_OWNER, sys.executable, "-c", OWNER, str(tmp_path), sid(1), way]
+    done = subprocess.run(code, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_cannot_be_removed_keeps_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a file that a container has made: it is told with its whole path, and the rest goes."""
+    for name in ("a", "b", "c"):
+        (tmp_path / "top" / name).mkdir(parents=True)
+        (tmp_path / "top" / name / "file").write_text("x")
+    stays = (tmp_path / "top" / "b" / "file").stat().st_ino
+    unlink = os.unlink
+
+    def refuses(path: str, *, dir_fd: int | None = None) -> None:
+        if os.stat(path, dir_fd=dir_fd).st_ino == stays:
+            raise PermissionError(errno.EPERM, "Operation not permitted", path)
+        unlink(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "unlink", refuses)
+    with pytest.raises(PermissionError) as caught:
+        remove_tree(str(tmp_path / "top"))
+    assert caught.value.filename == str(tmp_path / "top" / "b" / "file")
+    assert sorted(path.name for path in (tmp_path / "top").iterdir()) == ["b"]
+
+
+@pytest.mark.parametrize(("depth", "name"), [(2_500, "d"), (40, "x" * 250)])
+def test_directories_however_deep(tmp_path: Path, depth: int, name: str) -> None:
+    """A command's loop makes them in a moment; to remove them ended in an internal error, and so did every `gc`."""
+    top = tmp_path / "top"
+    top.mkdir()
+    inside = os.open(top, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir(name, dir_fd=inside)
+        deeper = os.open(name, os.O_RDONLY, dir_fd=inside)
+        os.close(inside)
+        inside = deeper
+    os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=inside))
+    os.close(inside)
+    assert tree_bytes(str(top)) == 0
+    remove_tree(str(top))
+    assert not top.exists()
