@@ -305,9 +305,8 @@ class _Assembly:
             rules=rules_of(plan.settings), project=ProjectGrants(own, project_of(cwd)),
             guarded=guarded_files(root, plan.settings, in_place=in_place), keys=keys_of(root, plan.home),
         )  # fmt: skip
-        self.snapshots = workspace_snapshots(
-            plan.home, log.session, root, state, blobs, kind, around=workspace.taken_over
-        )
+        around = workspace.taken_over
+        self.snapshots = workspace_snapshots(plan.home, log.session, root, state, blobs, kind, around)
         services, jobs = services_of(plan, log.session, self.journal, workspace, texts)
         runner = ToolRunner(
             self.journal, known(web=self._web), workspace, gate, hooks, texts, clock, self.snapshots, services

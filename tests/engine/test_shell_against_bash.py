@@ -39,7 +39,7 @@ GLUE = (
     "{ ", "; }", " <<E\n", "\nE\n", "\nE \n", " <<'E'\n", " <<-E\n\t", "\n\tE\n", "$'", "${x:-", "}", "$((", "))",
     "[[ ", " ]]", " > /dev/null ", " < a ", " <<< ", "if ", "; then ", "; fi", "for f in a b; do ", "; done",
     "case x in x) ", ";; esac", "!", " 2>&1 ", "time ", "\t", "echo ", "bash -c '", "eval ", "*", "~", "=", "x=1 ",
-    "a#b", "#", "f() ",
+    "a#b", "#", "f() ", " <<E | ",
     "\r", "\x0b", " ", "é", "${#x}", "&>", "|&", "<(", ">(", "coproc ", "\\\\", "'\\''", "\\\"", "%", "{a,", "..3}",
 )  # fmt: skip
 LINES = st.lists(st.sampled_from(HARMLESS + EVIL + GLUE), min_size=2, max_size=9).map("".join)
@@ -87,6 +87,8 @@ def _quoted(text: str) -> str:
 @example(line='echo "costs 5$ $(evil)"')
 @example(line="cat <<E\nE \nevil\nE\n")
 @example(line="cat <<E\n`evil`\nE\n")
+@example(line="cat <<E | head -1 | evil\nx\nE\nevil x")
+@example(line="ls | cat <<E | evil && evil x\nx\nE\n")
 @example(line="ls\\\nx; evil")
 @example(line="ls \x0b; evil")
 @example(line="f() { evil; }; f")

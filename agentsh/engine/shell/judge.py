@@ -88,22 +88,23 @@ def judge(line: str, tree: Tree, cwd: str = ".") -> Judgement:
 
 
 class _Judge:
-    """Collects parts. places: directories in which a command may find itself."""
+    """Collects parts. places: directories in which a command may find itself.
+
+    known: nothing before made `cd` mean something else, or may take the shell back to where it was.
+    """
 
     def __init__(self, tree: Tree, cwd: str) -> None:
         self.parts: list[Part] = []
         self._tree = tree
         self._places = [cwd]
+        self._known = True
+        self._again = False
 
     def line(self, text: str, depth: int) -> None:
         if depth > MAX_NESTED:
             raise Unreadable("shells nested too deeply")
         line = read_line(text)
-        commands = list(line.commands)
-        if line.enters is not None and depth == 0 and commands and commands[0].words[:1] == (literal("cd"),):
-            self._command(commands.pop(0), depth)
-            self._places = self._places[1:] or self._places
-        for command in commands:
+        for command in line.commands:
             self._command(command, depth)
 
     def _command(self, command: Command, depth: int) -> None:
@@ -132,7 +133,8 @@ class _Judge:
         elif name in ("source", "."):
             self._add(words, command, problem or "it runs a file", paths=rest)
         elif name in ("cd", "pushd"):
-            self._add(words, command, problem or self._cd(rest), paths=rest)
+            self._known = self._known and name == "cd"
+            self._add(words, command, problem or self._cd(rest, command if depth == 0 else None), paths=rest)
         elif name == "find" and any(word.text in _FIND_RUNS for word in rest):
             self._find(words, command, problem, depth)
         elif name == "git":
@@ -179,13 +181,16 @@ class _Judge:
         self._add(words, command, problem or "it runs a file or what it is given", paths=rest)
 
     def _later(self, name: str, words: Sequence[Word], command: Command, problem: str | None, depth: int) -> None:
+        self._known = False
         rest = words[1:] if name == "eval" else words[1:2]
         texts = [word.text for word in rest]
         if any(text is None for text in texts):
             self._add(words, command, problem or "what it runs is not known")
             return
         self._add(words, command, problem)
+        again, self._again = self._again, self._again or name == "trap" or command.repeats
         self.line(" ".join(text for text in texts if text is not None), depth + 1)
+        self._again = again
 
     def _find(self, words: Sequence[Word], command: Command, problem: str | None, depth: int) -> None:
         """Judge `find … -exec CMD {} ;`: CMD is given names of plain files, where find is told `-type f`."""
@@ -227,18 +232,34 @@ class _Judge:
         self._add([words[0], *rest], command, problem or why, paths=rest, odd=odd)
         self._places = places
 
-    def _cd(self, arguments: Sequence[Word]) -> str | None:
+    def _cd(self, arguments: Sequence[Word], command: Command | None = None) -> str | None:
+        """Go to a directory; say why not. command: `cd` itself, of the line and not of a shell in it."""
         plain = [word for word in arguments if word.text not in ("-P", "-L", "--")]
         text = plain[0].text if len(plain) == 1 else None
         if text is None or text.startswith("-"):
             return "where it goes is not known"
-        new = [_joined(place, text) for place in self._places]
-        if not all(self._tree.real(place) is not None for place in new):
-            return "it leaves the workspace"
+        if self._again or (command is not None and command.repeats):
+            return "it may run again, from where it was then"
+        new, spelled = [], [posixpath.join(place, text) for place in self._places]
+        for place, whole in zip(self._places, spelled, strict=True):
+            path = _joined(place, text)
+            found = [self._tree.real(path), self._tree.real(whole)]
+            if None in found:
+                return "it leaves the workspace"
+            new += [path, *(each for each in found if each is not None)]  # `..` of a file is where a link leads
+        new = list(dict.fromkeys(new))
+        how = command.enters if command is not None and self._known and command.words[1:] == tuple(arguments) else ""
+        if how == "guards" or (how == "runs" and self._are_there([*spelled, *new])):
+            self._places = []
         if len(self._places) + len(new) > MAX_PLACES:
             return "it goes to too many places"
         self._places += [place for place in new if place not in self._places]
         return None
+
+    def _are_there(self, places: Iterable[str]) -> bool:
+        """Tell whether these are directories, and nothing before may have removed them."""
+        odd = any(part.problem is not None for part in self.parts)
+        return not odd and all(self._tree.expands(f"{place}/.") == [f"{place}/."] for place in places)
 
     # Words and files ----------------------------------------------------------------------------------------------
 
@@ -259,7 +280,8 @@ class _Judge:
             for place in self._places:
                 path = _joined(place, text)
                 found = self._tree.expands(path) if word.pattern else []
-                if not all(self._tree.real(each) is not None for each in [path, *found]):
+                spelled = posixpath.join(place, text)  # the system follows a link before it goes up
+                if not all(self._tree.real(each) is not None for each in [path, spelled, *found]):
                     return f"{word.raw} is outside of the workspace"
                 if len(found) >= MANY:
                     return f"{word.raw} stands for too many files"
@@ -307,7 +329,8 @@ class _Judge:
             for text in word.texts or ():
                 for path in {text, text.rpartition("=")[2]} - {""}:
                     for place in self._places:
-                        joined = _joined(place, path)
+                        joined, spelled = _joined(place, path), self._tree.real(posixpath.join(place, path))
+                        found |= {} if spelled is None else {spelled: None}
                         for each in [joined, *(self._tree.expands(joined) if word.pattern else ())]:
                             found[each] = None
                             found[self._tree.real(each) or each] = None

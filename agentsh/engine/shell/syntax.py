@@ -7,11 +7,12 @@ is known to differ from bash (here-documents, arithmetic, joined lines) have a c
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from agentsh.engine.shell.expansion import WordReader
+from agentsh.engine.shell.places import all_nodes, entering
 from agentsh.engine.shell.words import ASSIGNABLE, NUMBERS, Command, Line, Redirect, Unreadable, Word, names
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ MAX_LINE_BYTES = 20_000
 MAX_DEPTH = 60
 
 _RESERVED = names("if then else elif fi do done case esac while until for function in select { } ! ]]")
+_REPEAT = frozenset({"for_statement", "while_statement", "function_definition"})
+_OF_THEIR_OWN = frozenset({"subshell"})  # a shell: where it goes ends with it
 _SETTERS = frozenset({"read", "mapfile", "readarray", "printf", "eval"})
 # What bash takes for blanks are space, tab and newline; the grammar takes every blank of Unicode for one.
 _ODD = re.compile(r"[^\S \t\n]|[\x00-\x08\x0b-\x1f\x7f]|[\ud800-\udfff]")
@@ -74,6 +77,8 @@ class _Reader:
             source, lambda node: self._statement(node, None), self._redirect, self.line.commands.append
         )
         self._assigned: dict[str, int] = {}
+        self._enters: dict[int, Literal["", "runs", "guards"]] = {}
+        self._repeats = 0
         self._handlers: dict[str, Callable[[Node, Command | None, tuple[Redirect, ...]], Command | None]] = {
             "command": self._command,
             "declaration_command": self._command,
@@ -91,9 +96,7 @@ class _Reader:
         if ends.strip(b" \t\n"):
             raise Unreadable("a part of it is not understood")
         self._count_assignments(root)
-        top = root.named_children
-        if len(top) == 1 and top[0].type == "list":
-            self._leading_cd(top[0])
+        self._enters = entering(root)
         self._statements(root, None, ())
 
     # Statements ---------------------------------------------------------------------------------------------------
@@ -113,6 +116,11 @@ class _Reader:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise Unreadable("it is nested too deeply")
+        repeats = self._repeats
+        if node.type in _OF_THEIR_OWN:
+            self._repeats = 0
+        elif node.type in _REPEAT:
+            self._repeats += 1
         try:
             handler = self._handlers.get(node.type)
             if handler is not None:
@@ -122,6 +130,7 @@ class _Reader:
             raise Unreadable(f"{node.type.replace('_', ' ')} is not judged")
         finally:
             self._depth -= 1
+            self._repeats = repeats
 
     def _statements(self, node: "Node", fed_by: Command | None, redirects: tuple[Redirect, ...]) -> Command | None:
         self._words.covered(node)
@@ -161,7 +170,8 @@ class _Reader:
                 words.append(self._words.word(child))
         if words and words[0].raw in _RESERVED:
             raise Unreadable(f"{words[0].raw} in an odd place")
-        command = Command(tuple(words), tuple(assigns), tuple(found), fed_by)
+        enters = self._enters.get(node.start_byte, "")
+        command = Command(tuple(words), tuple(assigns), tuple(found), fed_by, enters, self._repeats > 0)
         self.line.commands.append(command)
         return command
 
@@ -185,6 +195,10 @@ class _Reader:
     def _redirected(self, node: "Node", fed_by: Command | None, redirects: tuple[Redirect, ...]) -> Command | None:
         self._words.covered(node)
         body = [child for child in node.children if not child.type.endswith("_redirect")]
+        documents = [child for child in node.children if child.type == "heredoc_redirect"]
+        pipes = [pipe for document in documents for pipe in document.children if pipe.type == "pipeline"]
+        if pipes and (len(documents) > 1 or [child.type for child in body] != ["command"]):
+            raise Unreadable("a here-document that is not judged")
         found = redirects + tuple(self._redirect(c) for c in node.children if c.type.endswith("_redirect"))
         if not body:
             self.line.commands.append(Command((), (), found))
@@ -194,7 +208,10 @@ class _Reader:
         if body[0].type in ("pipeline", "list"):  # the grammar hangs it on the whole, bash on the last command
             self.line.commands.append(Command((), (), found))
             return self._statement(body[0], fed_by)
-        return self._statement(body[0], fed_by, found)
+        last = self._statement(body[0], fed_by, found)
+        for pipe in pipes:
+            last = self._pipeline(pipe, last, ())
+        return last
 
     def _pipeline(self, node: "Node", fed_by: Command | None, redirects: tuple[Redirect, ...]) -> Command | None:
         self._words.covered(node)
@@ -281,17 +298,6 @@ class _Reader:
             elif "$" in text or "`" in text:
                 raise Unreadable("a test that is not judged")
 
-    def _leading_cd(self, node: "Node") -> None:
-        """Note `cd DIR && …` where nothing of the line runs outside of that directory."""
-        chain: list[Node] = []
-        while node.type == "list" and node.child_count == 3 and node.children[1].type == "&&":
-            chain.append(node.children[2])
-            node = node.children[0]
-        if node.type == "command" and chain and node.child_count == 2:
-            words = [self._words.word(child) for child in (node.children[0].children[0], node.children[1])]
-            if words[0].text == "cd" and words[1].text is not None and not words[1].text.startswith("-"):
-                self.line.enters = words[1]
-
     # Redirections -------------------------------------------------------------------------------------------------
 
     def _redirect(self, node: "Node") -> Redirect:
@@ -313,7 +319,7 @@ class _Reader:
     def _heredoc(self, node: "Node") -> Redirect:
         """Read `<<END`. Where the grammar and bash see different ends of it, the line is refused."""
         parts = {child.type: child for child in node.children}
-        kinds = {"<<", "<<-", "heredoc_start", "heredoc_body", "heredoc_end"}
+        kinds = {"<<", "<<-", "heredoc_start", "pipeline", "heredoc_body", "heredoc_end"}
         start, body, end = parts.get("heredoc_start"), parts.get("heredoc_body"), parts.get("heredoc_end")
         if set(parts) - kinds or start is None or end is None or len(parts) != len(node.children):
             raise Unreadable("a here-document that is not judged")
@@ -323,6 +329,8 @@ class _Reader:
         if not _NAME.fullmatch(plain):
             raise Unreadable("a here-document with an odd end mark")
         begin = self._source.find(b"\n", start.end_byte) + 1
+        if "pipeline" in parts:
+            self._on_its_line(parts["pipeline"], start.end_byte, begin)
         raw = self._source[begin : end.start_byte].decode()
         tabs = "<<-" in parts
         lines = [line.lstrip("\t") if tabs else line for line in raw.split("\n")]
@@ -335,6 +343,16 @@ class _Reader:
         if not quoted:
             self._heredoc_text(begin, end.start_byte, body)
         return Redirect("<<", Word(None, False, plain))
+
+    def _on_its_line(self, piped: "Node", after: int, end: int) -> None:
+        """Refuse `<<END | …` where anything else is in that line, or the pipe goes on in the next."""
+        document = piped.parent
+        judged = (
+            document is not None and document.parent is not None and document.parent.type == "redirected_statement"
+        )
+        around = self._source[after : piped.start_byte] + self._source[piped.end_byte : end - 1]
+        if not judged or piped.end_byte > end - 1 or around.strip(b" \t") or b"<<" in self._source[after:end]:
+            raise Unreadable("a here-document that is not judged")
 
     def _heredoc_text(self, begin: int, end: int, body: "Node | None") -> None:
         """Judge what an unquoted here-document runs; what the tree does not show must be plain text."""
@@ -351,7 +369,7 @@ class _Reader:
             raise Unreadable("a here-document that runs something")
 
     def _count_assignments(self, root: "Node") -> None:
-        for node in _all(root):
+        for node in all_nodes(root):
             name = None
             if node.type == "variable_assignment" and node.children:
                 name = node.children[0]
@@ -370,11 +388,3 @@ class _Reader:
                 for word in node.parent.children if node.parent is not None else ():
                     text = self._words.text(word)
                     self._assigned[text] = self._assigned.get(text, 0) + 1
-
-
-def _all(node: "Node") -> Iterator["Node"]:
-    todo = [node]
-    while todo:
-        node = todo.pop()
-        yield node
-        todo += node.children

@@ -1,7 +1,7 @@
 """What a shell line is made of, once it was read: words, redirections, simple commands."""
 
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from agentsh.base.light import dataclass, field
 
@@ -51,13 +51,17 @@ class Redirect(NamedTuple):
 class Command(NamedTuple):
     """One simple command, wherever in the line it stood. words: name and arguments, none for bare assignments.
 
-    assigns: what stands before it. fed_by: the command whose output it reads, where the line says so.
+    assigns: what stands before it. fed_by: the command whose output it reads, where the line says so. enters: of a
+    plain `cd DIR`: `runs` where what comes later in the line comes after it, `guards` where it also needs that it has
+    succeeded. repeats: it may run more than once in the same shell.
     """
 
     words: tuple[Word, ...]
     assigns: tuple[tuple[str, Word], ...] = ()
     redirects: tuple[Redirect, ...] = ()
     fed_by: "Command | None" = None
+    enters: Literal["", "runs", "guards"] = ""
+    repeats: bool = False
 
     @property
     def shown(self) -> str:
@@ -69,13 +73,9 @@ class Command(NamedTuple):
 
 @dataclass(slots=True)
 class Line:
-    """A whole shell line. commands: every one that it may run, in the order in which they are written.
-
-    enters: the directory of a `cd` that everything else stands behind (`cd x && …`), which is not in commands.
-    """
+    """A whole shell line. commands: every one that it may run, in the order in which they are written."""
 
     commands: list[Command] = field(default_factory=list)
-    enters: Word | None = None
 
 
 def names(text: str) -> frozenset[str]:
