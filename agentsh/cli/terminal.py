@@ -19,7 +19,7 @@ from agentsh.app.stores import blob_store
 from agentsh.app.texts import BlobTexts
 from agentsh.base.text import plural
 from agentsh.cli.behind import load_behind
-from agentsh.cli.start import Stage as SessionStage
+from agentsh.cli.stage import Stage as SessionStage
 from agentsh.engine.turn import Limits
 from agentsh.events.turn import Attachment
 from agentsh.repl.ask import TerminalApprover
