@@ -8,23 +8,20 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
-from agentsh.app.paths import Home, Homes, find_homes, here, prepare
+from agentsh.app.paths import Homes, find_homes, here, prepare
 from agentsh.app.sandboxes import choose_early, first_mode
 from agentsh.app.settings import Settings, load_settings
 from agentsh.base.errors import UsageProblem
 from agentsh.cli.options import RunOptions
+from agentsh.cli.place import Source, workspace_of_new
 
 if TYPE_CHECKING:
     from agentsh.app.build import Running
     from agentsh.app.choosing import Pick
-    from agentsh.cli.start import Stage
+    from agentsh.cli.stage import Stage
     from agentsh.engine.session import Session
-    from agentsh.workspace.provision import Provisioned
-
-Source: TypeAlias = Literal["auto", "from", "empty", "in-place"]
-"""How a workspace is made; see `provision`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,28 +124,3 @@ def _source(options: NewOptions, cwd: Path) -> tuple[Source, Path]:
     elif options.source is not None:
         choice = "from"
     return choice, cwd / (options.source or cwd).expanduser()
-
-
-def workspace_of_new(home: Home, homes: Homes, choice: Source, source: Path) -> tuple[str, "Provisioned"]:
-    """Find an id that is free, and make the workspace of a session that is about to begin.
-
-    Raises:
-        WorkspaceError: as `provision` says.
-    """
-    from agentsh.base.clock import SystemClock
-    from agentsh.base.ids import new_session_id
-    from agentsh.cli.copying import CopyProgress
-    from agentsh.workspace.provision import provision
-
-    while True:
-        session = new_session_id(SystemClock().now())
-        if not (home.sessions / session).exists() and not (home.workspaces / session).exists():
-            break
-    with CopyProgress(sys.stderr, "copying the workspace") as progress:
-        return session, provision(
-            home.workspaces / session,
-            choice=choice,
-            source=source,
-            homes=[h.root for h in homes.read],
-            progress=progress.show,
-        )

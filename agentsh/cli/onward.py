@@ -14,10 +14,10 @@ from agentsh.app.plan import Plan
 from agentsh.app.settings import Settings, load_settings
 from agentsh.base.errors import AgentshError, UsageProblem
 from agentsh.base.text import clean
-from agentsh.cli import resume
-from agentsh.cli.new import Source, workspace_of_new
+from agentsh.cli.opening import opening_of
 from agentsh.cli.options import RunOptions
-from agentsh.cli.start import Stage
+from agentsh.cli.place import Source, workspace_of_new
+from agentsh.cli.stage import Stage
 from agentsh.cli.terminal import Terminal
 from agentsh.context.state import SessionState
 from agentsh.engine.turn import Limits
@@ -62,7 +62,7 @@ async def _opened(to: _Next, limits: Limits, *, plain: bool, trouble: bool) -> t
 
 def _known(homes: Homes, session: str) -> _Next:
     place, settings = find(homes, session), load_settings(homes, os.environ)
-    return _Next(place.home, settings, resume.opening_of(place, settings, AS_IT_WAS))
+    return _Next(place.home, settings, opening_of(place, settings, AS_IT_WAS))
 
 
 async def _new(homes: Homes, left: Running) -> _Next:

@@ -2,30 +2,19 @@
 
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from agentsh.app.build import Running
 from agentsh.app.hardening import harden
-from agentsh.app.past import Past
 from agentsh.app.paths import Home
-from agentsh.app.plan import Screens
 from agentsh.app.settings import Settings
 from agentsh.base.clock import SystemClock, timestamp
 from agentsh.base.text import clean
 from agentsh.cli.options import RunOptions
 from agentsh.cli.piped import need_prompt
+from agentsh.cli.stage import Stage
 from agentsh.engine.session import Session
 from agentsh.engine.turn import Limits
 from agentsh.events.turn import Attachment
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """What surrounds a session. show_past: shows what earlier processes left; does nothing without a terminal."""
-
-    screens: Screens
-    limits: Limits
-    show_past: Callable[[Past], None]
 
 
 async def run(

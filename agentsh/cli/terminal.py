@@ -19,7 +19,7 @@ from agentsh.app.stores import blob_store
 from agentsh.app.texts import BlobTexts
 from agentsh.base.text import plural
 from agentsh.cli.behind import load_behind
-from agentsh.cli.start import Stage as SessionStage
+from agentsh.cli.stage import Stage as SessionStage
 from agentsh.engine.turn import Limits
 from agentsh.events.turn import Attachment
 from agentsh.repl.ask import TerminalApprover
@@ -30,7 +30,7 @@ from agentsh.repl.stage import Stage
 from agentsh.repl.terminal import Onward, ReplIO, keep_typed, quiet
 
 if TYPE_CHECKING:
-    from agentsh.repl.plain import PlainStage
+    from agentsh.repl.plain_stage import PlainStage
 
 
 class Terminal:
@@ -149,7 +149,7 @@ async def _forked(running: Running, at: int | None) -> list[str]:
 
 
 def _line_mode() -> "PlainStage":
-    from agentsh.repl.plain import PlainStage
+    from agentsh.repl.plain_stage import PlainStage
 
     return PlainStage(sys.stdout)
 

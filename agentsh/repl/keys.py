@@ -1,7 +1,7 @@
 """What the keys do. Editing itself is prompt-toolkit's: emacs or vi, as the user's settings say."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from prompt_toolkit.filters import (
     Condition,
@@ -15,8 +15,15 @@ from prompt_toolkit.filters import (
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 if TYPE_CHECKING:
+    from prompt_toolkit.buffer import Buffer
+
+    from agentsh.repl.actions import Actions
+    from agentsh.repl.asked import Asked
+    from agentsh.repl.images import Along, Images
+    from agentsh.repl.notice import Notice
+    from agentsh.repl.panel import Panel
+    from agentsh.repl.pastes import Pastes
     from agentsh.repl.picker import Picker
-    from agentsh.repl.prompt import Prompt
 
 HELP = (
     ("Enter", "send; while a turn runs: queue"),
@@ -42,7 +49,50 @@ FOLDS = (("c-t", "/reasoning"), ("c-o", "/output"))
 """What shows whole what the scrollback has a part of."""
 
 
-def bindings(prompt: "Prompt") -> KeyBindings:
+class Keyed(Protocol):
+    """The prompt, as far as keys move it. hinting: it says that another Ctrl-C leaves."""
+
+    actions: "Actions"
+    hinting: bool
+    asked: "Asked | None"
+    picking: "Picker | None"
+    notice: "Notice"
+    panel: "Panel"
+    pastes: "Pastes"
+    images: "Images"
+
+    @property
+    def buffer(self) -> "Buffer":
+        """The input line."""
+        ...
+
+    @property
+    def ctrl_c_again(self) -> bool:
+        """Whether the last Ctrl-C was so recent that another one leaves."""
+        ...
+
+    def after_ctrl_c(self) -> None:
+        """Count a Ctrl-C."""
+        ...
+
+    def leave(self, *, by_ctrl_c: bool = False) -> None:
+        """End it."""
+        ...
+
+    def hush(self) -> None:
+        """Take away what is shown above the input."""
+        ...
+
+    def take(self) -> "tuple[str, Along]":
+        """Return what is typed, and empty the line."""
+        ...
+
+    def write_elsewhere(self) -> None:
+        """Open what is typed in the user's editor."""
+        ...
+
+
+def bindings(prompt: Keyed) -> KeyBindings:
     """Return the keys of a prompt: of its input, and of a question that is being asked."""
     keys = KeyBindings()
     asking = Condition(lambda: prompt.asked is not None)
@@ -59,7 +109,7 @@ def bindings(prompt: "Prompt") -> KeyBindings:
     return keys
 
 
-def _sending(keys: KeyBindings, prompt: "Prompt", plain: Filter) -> None:
+def _sending(keys: KeyBindings, prompt: Keyed, plain: Filter) -> None:
     empty = Condition(lambda: not prompt.buffer.text)
     working = Condition(prompt.actions.working)
 
@@ -128,14 +178,14 @@ def _undoing(keys: KeyBindings, plain: Filter) -> None:
         event.current_buffer.undo()
 
 
-def _editing(keys: KeyBindings, prompt: "Prompt", plain: Filter) -> None:
+def _editing(keys: KeyBindings, prompt: Keyed, plain: Filter) -> None:
     @keys.add("c-x", "c-e", filter=plain)
     @keys.add("v", filter=plain & vi_navigation_mode)
     def _edit(event: KeyPressEvent) -> None:
         prompt.write_elsewhere()
 
 
-def _stopping(keys: KeyBindings, prompt: "Prompt", plain: Filter, asking: Filter) -> None:
+def _stopping(keys: KeyBindings, prompt: Keyed, plain: Filter, asking: Filter) -> None:
     working = Condition(prompt.actions.working)
     empty = Condition(lambda: not prompt.buffer.text)
 
@@ -169,7 +219,7 @@ def _stopping(keys: KeyBindings, prompt: "Prompt", plain: Filter, asking: Filter
         prompt.leave()
 
 
-def _answering(keys: KeyBindings, prompt: "Prompt", choosing: Filter, reasoning: Filter) -> None:
+def _answering(keys: KeyBindings, prompt: Keyed, choosing: Filter, reasoning: Filter) -> None:
     @keys.add("<any>", filter=choosing)
     @keys.add("<bracketed-paste>", filter=choosing)
     @keys.add("enter", filter=choosing)
@@ -185,7 +235,7 @@ def _answering(keys: KeyBindings, prompt: "Prompt", choosing: Filter, reasoning:
             prompt.asked.reason(text)
 
 
-def _picking(keys: KeyBindings, prompt: "Prompt", picking: Filter) -> None:
+def _picking(keys: KeyBindings, prompt: Keyed, picking: Filter) -> None:
     def act(what: Callable[["Picker"], None]) -> Callable[[KeyPressEvent], None]:
         def handler(event: KeyPressEvent) -> None:
             if prompt.picking is not None:
@@ -210,7 +260,7 @@ def _picking(keys: KeyBindings, prompt: "Prompt", picking: Filter) -> None:
         """What is looked for has one line."""
 
 
-def _unfolding(prompt: "Prompt", command: str) -> Callable[[KeyPressEvent], None]:
+def _unfolding(prompt: Keyed, command: str) -> Callable[[KeyPressEvent], None]:
     def handler(event: KeyPressEvent) -> None:
         if prompt.notice:
             prompt.hush()
@@ -220,7 +270,7 @@ def _unfolding(prompt: "Prompt", command: str) -> Callable[[KeyPressEvent], None
     return handler
 
 
-def _paging(keys: KeyBindings, prompt: "Prompt", plain: Filter) -> None:
+def _paging(keys: KeyBindings, prompt: Keyed, plain: Filter) -> None:
     long = plain & Condition(lambda: prompt.notice.long)
     shown = plain & Condition(lambda: bool(prompt.notice) and not prompt.panel.candidates)
 

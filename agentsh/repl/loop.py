@@ -13,10 +13,11 @@ from agentsh.base.waiting import came_to_its_end
 from agentsh.engine.session import Session
 from agentsh.events.turn import Attachment, TextQueued, TurnEnd
 from agentsh.repl import commands
+from agentsh.repl.actions import Actions
 from agentsh.repl.attach import attachments
 from agentsh.repl.commands import OwnCommand, SlashContext
 from agentsh.repl.images import Along, read
-from agentsh.repl.prompt import TWICE_S, Actions, Prompt
+from agentsh.repl.prompt import TWICE_S, Prompt
 from agentsh.repl.status import crowded, queue_rows, status_line
 from agentsh.repl.terminal import ReplIO, restore
 

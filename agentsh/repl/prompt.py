@@ -5,7 +5,6 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.buffer import Buffer
@@ -23,6 +22,7 @@ from prompt_toolkit.output import ColorDepth
 from agentsh.base.text import one_line
 from agentsh.events.turn import Attachment
 from agentsh.ports.approver import Answer, Question
+from agentsh.repl.actions import Actions
 from agentsh.repl.ask_user import asked_of
 from agentsh.repl.asked import Asked
 from agentsh.repl.attention import Attention, shows_777
@@ -44,22 +44,6 @@ KEY_S = 0.1
 """How long an Esc waits for what might make another key of it: a slow line sends a key in pieces."""
 SEQUENCE_S = 2.0
 """How long a key that begins a sequence, Ctrl-X for one, waits for the next: people type it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Actions:
-    """What the keys do outside of the input line. The texts are as they are to be sent, with their images.
-
-    enter: a text to send, or to queue while a turn runs; empty where there is none. steer: a text that is to join
-    the running turn. interrupt: stop what runs. recall: give the newest queued text back to the input. working:
-    whether a turn runs.
-    """
-
-    enter: Callable[[str, Along], None]
-    steer: Callable[[str, Along], None]
-    interrupt: Callable[[], None]
-    recall: Callable[[], bool]
-    working: Callable[[], bool]
 
 
 class Prompt:

@@ -30,7 +30,7 @@ from agentsh.repl.stage import Stage
 
 if TYPE_CHECKING:
     from agentsh.repl.outputs import Outputs
-    from agentsh.repl.plain import PlainStage
+    from agentsh.repl.plain_stage import PlainStage
 
 MAX_FILES = 200_000
 """A workspace with more is completed as far as it was read."""
@@ -131,7 +131,7 @@ class ReplIO:
     def display(self) -> Output:
         """Return the output of the prompt, opened on first use."""
         if self.output is None and self.plain is not None:
-            from agentsh.repl.plain import PlainOutput
+            from agentsh.repl.plain_stage import PlainOutput
 
             self.output = PlainOutput()
         if self.output is None:

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from agentsh.base.errors import BadArguments
 from agentsh.base.text import one_line
 from agentsh.ports.tool import ToolSpec
-from agentsh.tools.schema import Argument
+from agentsh.tools.fields import Argument
 
 MAX_PROBLEMS = 5
 """Problems that a message to the model lists."""

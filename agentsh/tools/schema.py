@@ -13,7 +13,6 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Literal,
-    NamedTuple,
     Union,
     cast,
     get_args,
@@ -27,6 +26,7 @@ from agentsh.base.text import one_line
 from agentsh.base.waiting import to_the_end
 from agentsh.events.tool import Effect
 from agentsh.ports.tool import ToolContext, ToolOutcome, ToolSpec
+from agentsh.tools.fields import Argument, Field
 
 if TYPE_CHECKING:
     from agentsh.tools.arguments import Checker
@@ -36,21 +36,6 @@ __all__ = ["Argument", "Field", "SchemaTool", "tool"]
 Function = Callable[..., ToolOutcome | Awaitable[ToolOutcome]]
 
 _NAMES = {str: "string", int: "integer", float: "number", bool: "boolean"}
-
-
-class Field(NamedTuple):
-    """What a model is told of an argument. ge: the least number that is taken."""
-
-    description: str
-    ge: float | None = None
-
-
-class Argument(NamedTuple):
-    """An argument of a tool. hint: its type. default: `...` where it has to be given."""
-
-    hint: Any
-    field: Field
-    default: Any
 
 
 class SchemaTool:

@@ -36,7 +36,7 @@ from agentsh.repl.ask import TerminalApprover
 from agentsh.repl.looks import ThemeName, looks_of
 from agentsh.repl.loop import run_repl
 from agentsh.repl.outputs import Outputs
-from agentsh.repl.plain import PlainStage
+from agentsh.repl.plain_stage import PlainStage
 from agentsh.repl.stage import Stage
 from agentsh.repl.terminal import ReplIO
 from agentsh.testing import FunctionTool, MemoryStore, ScriptedModel

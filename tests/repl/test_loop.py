@@ -21,11 +21,12 @@ from agentsh.events.turn import TurnFinished, UserMessage
 from agentsh.models.scripted import Say
 from agentsh.ports.approver import Answer, Question
 from agentsh.repl import commands
+from agentsh.repl.actions import Actions
 from agentsh.repl.ask import TerminalApprover
 from agentsh.repl.asked import ARM_S, Asked, question_rows
 from agentsh.repl.history import TypedHistory
 from agentsh.repl.loop import Repl, run_repl
-from agentsh.repl.prompt import Actions, Prompt
+from agentsh.repl.prompt import Prompt
 from agentsh.repl.reflow import wraps_anew
 from agentsh.repl.status import status_line
 from agentsh.repl.terminal import ReplIO, typed_text

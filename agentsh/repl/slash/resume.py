@@ -3,9 +3,9 @@
 import asyncio
 
 from agentsh.base.errors import UsageProblem
-from agentsh.base.text import one_line
 from agentsh.repl.commands import SlashContext, SlashOutcome
-from agentsh.repl.terminal import Onward
+from agentsh.repl.going_on import go_to
+from agentsh.repl.slash import sessions
 
 MAX_NUMBER_CHARS = 3
 """So many digits are a number of the list; more are the beginning of an id."""
@@ -14,8 +14,6 @@ MAX_NUMBER_CHARS = 3
 async def run(context: SlashContext, argument: str) -> SlashOutcome:
     """Go to the session that is named by id, a part of one, title, or number in the list; else choose it."""
     if not argument:
-        from agentsh.repl.slash import sessions
-
         return await sessions.run(context, "")
     if argument.isascii() and argument.isdigit() and len(argument) <= MAX_NUMBER_CHARS:
         listed = await asyncio.to_thread(context.backend.sessions)
@@ -23,13 +21,3 @@ async def run(context: SlashContext, argument: str) -> SlashOutcome:
             raise UsageProblem(f"there is no session {argument} in the list", hint="/sessions shows it")
         argument = listed[int(argument) - 1].id
     return await go_to(context, argument)
-
-
-async def go_to(context: SlashContext, name: str) -> SlashOutcome:
-    """Leave for another session, once it is known that it can be opened."""
-    await context.at_rest("another session")
-    session = await asyncio.to_thread(context.backend.check, name)
-    if session == context.session.state.id:
-        return SlashOutcome([f"  {one_line(session, 100)} is the session that you are in"])
-    await context.at_rest("another session")
-    return SlashOutcome(onward=Onward(session))

@@ -5,8 +5,8 @@ import asyncio
 from agentsh.base.text import one_line
 from agentsh.repl.backend import Listed
 from agentsh.repl.commands import SlashContext, SlashOutcome
+from agentsh.repl.going_on import go_to
 from agentsh.repl.picker import Item, Menu, numbered
-from agentsh.repl.slash.resume import go_to
 
 
 async def run(context: SlashContext, argument: str) -> SlashOutcome:
