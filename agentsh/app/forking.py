@@ -17,6 +17,7 @@ from agentsh.base.errors import AgentshError, LogError, SessionExists, SessionRe
 from agentsh.base.ids import new_session_id
 from agentsh.base.light import dataclass
 from agentsh.context.fold import apply
+from agentsh.context.repairs import forked
 from agentsh.context.rewinds import settle
 from agentsh.context.state import SessionState
 from agentsh.context.state_codec import decode_state, encode_state, reducer
@@ -120,6 +121,8 @@ async def fork(home: Home, parent: str, upto_seq: int | None = None, *, progress
         if state.workspace is None:
             raise LogError(f"session {parent} has lost its first event", hint=f"`agentsh repair {parent}`")
         notes = await asyncio.to_thread(_workspace, home, parent, child, state, upto_seq is None, progress)
+        if state.turn is not None:
+            notes = [*notes, "its last turn was not over: in the fork it ends there, as interrupted"]
         await _begin(log, child, state, state.workspace)
         with suppress(OSError):
             shutil.copyfile(home.sessions / parent / TAKEN_OVER, home.sessions / child / TAKEN_OVER)
@@ -142,7 +145,10 @@ async def _born(store: EventStore, home: Home, parent: str, upto_seq: int | None
 
 
 async def _begin(log: OpenLog, child: str, state: SessionState, origin: WorkspaceOrigin) -> None:
-    """Record the child's birth, and save what it knows, so that its first opening reads nothing of its parent."""
+    """Record the child's birth and the end of what its parent had open; save what it knows.
+
+    So its first opening reads nothing of its parent, and closes nothing as if a process had died.
+    """
     kind = "copy" if origin.kind == "in-place" else origin.kind
     workspace = WorkspaceOrigin(kind=kind, origin=origin.origin, base=origin.base)
     if origin.start is not None:
@@ -151,9 +157,12 @@ async def _begin(log: OpenLog, child: str, state: SessionState, origin: Workspac
         id=child, title=state.title, cwd=state.cwd, project=state.project, model=state.model, mode=state.mode,
         workspace=workspace,
     )  # fmt: skip
-    (record,) = await log.append([encode(init, ts=timestamp(SystemClock().now()))])
-    await log.wait_durable(record.seq)
-    apply(state, decode(record))
+    ts = timestamp(SystemClock().now())
+    closing = [encode(new.fact, ts=ts, cause=new.cause) for new in forked(state)]
+    records = await log.append([encode(init, ts=ts), *closing])
+    await log.wait_durable(records[-1].seq)
+    for record in records:
+        apply(state, decode(record))
     await log.checkpoint(encode_state(state), reducer=reducer(), keep=KEEP)
 
 

@@ -118,6 +118,19 @@ def show(
 
 
 @app.command()
+def search(
+    text: Annotated[
+        list[str], typer.Argument(metavar="TEXT...", help="Words, as they stand there; case is all one.")
+    ],
+    json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
+) -> None:
+    """Find sessions by what was said in them, newest first. Exit 1 where there is none."""
+    from agentsh.cli import search as command
+
+    raise typer.Exit(guarded(lambda: command.run(text, as_json=json)))
+
+
+@app.command()
 def context(
     session: Annotated[str | None, typer.Argument(metavar="[ID]", help="An id, a part of one, or a title.")] = None,
     last: Annotated[bool, typer.Option("--last", help="The newest session.")] = False,

@@ -1,4 +1,4 @@
-"""The facts that close what a dead process, or an interruption, left open. Pure and idempotent.
+"""The facts that close what a dead process, an interruption, or a fork left open. Pure and idempotent.
 
 Nothing is ever run again: a call that was asked but not started did not run; one that was started may have.
 """
@@ -22,6 +22,10 @@ MAY_BE_LOST = (
 DID_NOT_RUN = "The session stopped before this ran. It had no effects."
 NO_ANSWER = "the session stopped before the answer came"
 WAS_INTERRUPTED = "The user interrupted before this ran. It had no effects."
+FORKED_IN_IT = (
+    "This session was forked from another one while this ran. What it had done by then may be here in part: check."
+)
+FORKED_BEFORE = "This session was forked from another one before this ran. It had no effects here."
 
 
 def close_calls(state: SessionState, *, interrupted: bool = False, lost_after: int = 0) -> list[NewFact]:
@@ -71,6 +75,28 @@ def _beside(state: SessionState) -> list[NewFact]:
         ended = UserCommandEnded(status="unknown", exit=None, text=output, duration_ms=0)
         found.append(NewFact(ended, state.command.seq))
     return found
+
+
+def forked(state: SessionState) -> list[NewFact]:
+    """Return what closes in a fork what goes on in its parent: nothing died, and nobody is told that anything did."""
+    found = [_left_behind(new) for new in repairs(state)]
+    return close_reply(state, finish="interrupted") + [n for n in found if not isinstance(n.fact, AgentMessage)]
+
+
+def _left_behind(new: NewFact) -> NewFact:
+    fact = new.fact
+    if isinstance(fact, TurnFinished):
+        return new._replace(fact=fact.model_copy(update={"reason": "interrupted"}))
+    if isinstance(fact, SideAnswer):
+        return new._replace(fact=fact.model_copy(update={"error": "the session was forked before the answer came"}))
+    if isinstance(fact, ToolResult):
+        began = fact.status == "unknown"
+        told = {
+            "for_model": FORKED_IN_IT if began else FORKED_BEFORE,
+            "for_user": "forked while it ran" if began else "denied: forked before it ran",
+        }
+        return new._replace(fact=fact.model_copy(update=told))
+    return new
 
 
 def repairs(state: SessionState, *, lost_after: int = 0) -> list[NewFact]:

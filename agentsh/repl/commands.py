@@ -19,13 +19,15 @@ from agentsh.repl.terminal import Onward, ReplIO
 class Command(NamedTuple):
     """target: `module:function`, loaded when it is used. usage: its arguments. summary: one line for /help.
 
-    works: it may take its time, as a turn does: what is typed meanwhile waits, and Esc interrupts.
+    works: it may take its time, as a turn does: what is typed meanwhile waits, and Esc interrupts. alone: it does not
+    go beside a turn.
     """
 
     target: str
     usage: str
     summary: str
     works: bool = False
+    alone: bool = False
 
 
 COMMANDS = {
@@ -39,7 +41,11 @@ COMMANDS = {
     "rename": Command("agentsh.repl.slash.rename:run", "[TITLE]", "show the title, or give another"),
     "tag": Command("agentsh.repl.slash.tag:run", "[NAME] [-NAME]", "show, add or take away tags"),
     "compact": Command(
-        "agentsh.repl.slash.compact:run", "[WISHES | undo]", "replace older turns by a summary in the context", True
+        "agentsh.repl.slash.compact:run",
+        "[WISHES | undo]",
+        "replace older turns by a summary in the context",
+        works=True,
+        alone=True,
     ),
     "rewind": Command(
         "agentsh.repl.slash.rewind:run", "[N [files|talk]]", "choose a turn; go back to before it, files too"
@@ -75,6 +81,11 @@ TIDYING_S = 2.0
 """How long a command waits for what follows the end of a turn: a snapshot, a checkpoint."""
 
 
+def turn_runs(session: Session) -> bool:
+    """Whether a turn or a command of the user's runs; a session that is busy without tidies up behind one."""
+    return session.state.turn is not None or session.state.command is not None
+
+
 @dataclass(frozen=True, slots=True)
 class SlashContext:
     """What a command works on."""
@@ -100,7 +111,7 @@ class SlashContext:
         Raises:
             UsageProblem: one is running.
         """
-        if self.session.busy and self.session.state.turn is None and self.session.state.command is None:
+        if self.session.busy and not turn_runs(self.session):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.session.idle(), TIDYING_S)
         if self.session.busy:
@@ -184,6 +195,11 @@ _ARGUMENT = re.compile(r"\$(ARGUMENTS|[1-9](?![0-9]))")
 def works(name: str) -> bool:
     """Tell whether a command may take its time."""
     return name in COMMANDS and COMMANDS[name].works
+
+
+def alone(name: str) -> bool:
+    """Tell whether a command does not go beside a turn."""
+    return name in COMMANDS and COMMANDS[name].alone
 
 
 async def run(name: str, argument: str, context: SlashContext) -> SlashOutcome:

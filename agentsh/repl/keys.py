@@ -105,6 +105,7 @@ def bindings(prompt: Keyed) -> KeyBindings:
     _stopping(keys, prompt, plain, asking)
     _answering(keys, prompt, asking & ~reasoning, reasoning)
     _picking(keys, prompt, picking)
+    _doing_nothing(keys, asking | picking)
     _paging(keys, prompt, plain)
     return keys
 
@@ -258,6 +259,13 @@ def _picking(keys: KeyBindings, prompt: Keyed, picking: Filter) -> None:
     @keys.add("c-j", filter=picking)
     def _nothing(event: KeyPressEvent) -> None:
         """What is looked for has one line."""
+
+
+def _doing_nothing(keys: KeyBindings, held: Filter) -> None:
+    """Keys that would look in the history, while something else has the input: an answer would go there instead."""
+    for key in ("c-r", "c-s"):
+        keys.add(key, filter=held)(lambda event: None)
+    keys.add("c-z", filter=is_searching)(lambda event: None)
 
 
 def _unfolding(prompt: Keyed, command: str) -> Callable[[KeyPressEvent], None]:

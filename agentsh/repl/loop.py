@@ -150,7 +150,7 @@ class Repl:
             if command is not None and commands.works(command[0]) and self._work is None:
                 self._begin(None, self._slash(*command))
             elif command is not None:
-                self._spawn(self._slash(*command))
+                self._spawn(self._beside(*command))
             else:
                 self._send(Said(text, commands.own_command(text) if typed else None, images=images))
         elif self._work is None and self._session.state.queue:  # what waits since before is sent by Enter
@@ -307,6 +307,15 @@ class Repl:
         if texts:  # one command alone is one again; what is behind it would be run with it
             text = texts[0] if len(texts) == 1 else commands.as_message("\n\n".join(texts))
             self._prompt.give_back(text, along)
+
+    async def _beside(self, name: str, argument: str) -> None:
+        """Run a command while a turn runs. What needs the session alone waits for what only tidies up behind one."""
+        if commands.alone(name) and not commands.turn_runs(self._session) and self._work is not None:
+            await asyncio.wait([self._work], timeout=commands.TIDYING_S)
+        if commands.works(name) and self._work is None:
+            self._begin(None, self._slash(name, argument))
+        else:
+            await self._slash(name, argument)
 
     async def _slash(self, name: str, argument: str) -> bool:
         """Return whether it came to its end: it did not fail, and was not interrupted."""

@@ -1,10 +1,11 @@
 """What tools and commands printed lately, whole: the scrollback shows it folded, and Ctrl-O opens it."""
 
+import re
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from agentsh.base.text import clean, one_line
+from agentsh.base.text import clean, left_out, one_line
 from agentsh.events.base import Text
 from agentsh.events.event import Event
 from agentsh.events.signals import Signal
@@ -13,6 +14,8 @@ from agentsh.events.user import UserCommand, UserCommandEnded
 
 KEPT = 50
 HEAD_CHARS = 300
+_ENDING = re.compile(r"\Aexit -?\d+\n")
+"""What stands in front of a command's output for the model: the head has it."""
 
 
 class Printed(NamedTuple):
@@ -63,7 +66,11 @@ class Outputs:
                 return Printed(head, self._clean(fact.output or fact.text))
             case ToolResult():
                 first, _, detail = self._clean(fact.for_user).partition("\n")
-                return Printed(one_line(first, HEAD_CHARS), self._clean(fact.output) if fact.output else detail)
+                if fact.output:
+                    detail = self._clean(fact.output)
+                elif any(left_out(line) for line in detail.split("\n")):  # the model was told all of it
+                    detail = _ENDING.sub("", self._clean(fact.for_model), count=1)
+                return Printed(one_line(first, HEAD_CHARS), detail)
 
     def _clean(self, text: Text) -> str:
         return clean(self._text(text)).strip("\n")

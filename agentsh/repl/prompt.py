@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application.current import set_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
@@ -18,6 +19,7 @@ from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import HSplit, Layout, Window
 from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.search import stop_search
 
 from agentsh.base.text import one_line
 from agentsh.events.turn import Attachment
@@ -222,6 +224,7 @@ class Prompt:
 
     async def ask(self, question: Question) -> Answer:
         """Return the answer of one key. What was typed is kept, and is there again afterwards."""
+        self._end_search()
         typed, notice = self.buffer.document, self.notice
         self.notice = Notice()
         asked = self.asked = asked_of(question, self._now_s)
@@ -242,6 +245,7 @@ class Prompt:
     async def pick(self, menu: Menu) -> str | None:
         """Return the key of what is chosen, or None. What was typed is kept, as with `ask`."""
         async with self._menus:
+            self._end_search()
             typed = self.buffer.document
             self.buffer.reset()
             picking = self.picking = Picker(menu, self.refresh)
@@ -254,6 +258,13 @@ class Prompt:
                 self.picking = None
                 self.buffer.document = typed
                 self.refresh()
+
+    def _end_search(self) -> None:
+        """Give the keys back to the input: what is asked is not answered into a search of the history."""
+        app = self._session.app
+        if app.layout.is_searching:
+            with set_app(app):
+                stop_search()
 
     def cancel_pick(self) -> None:
         """Close the menu that is open, if one is."""

@@ -109,10 +109,14 @@ def test_c64_each_session_has_its_lock_alone(shell: Shell, serve: Serve) -> None
     made = shell.inside("fork", parent, "--json")
     assert made.code == 0, "a session that somebody else has can be forked"
     child = made.events[0]["id"]
+    (row,) = (row for row in shell.run("ls", "--json").events if row["id"] == child)
+    assert row["state"] == "idle", "nothing crashed: it was forked in the middle of a turn"
     assert shell.run("resume", parent, "x", "-p").code == 4
     done = shell.run("resume", child, "short", "-p")
     assert (done.code, done.text) == (0, "child\n"), done.err
-    assert of_type(shell.events(child), "turn_finished")[0]["reason"] == "crashed", "the turn that was cut"
+    assert of_type(shell.events(child), "turn_finished")[0]["reason"] == "interrupted", "the turn that was cut"
+    assert "forked" in of_type(shell.events(child), "tool_result")[0]["for_model"], "the call that runs in the parent"
+    assert not of_type(shell.events(child), "recovered")
     stop(process)
     assert shell.run("resume", parent, "again", "-p").code == 0
     assert (shell.workspace(parent) / "n").read_text() == "3\n"

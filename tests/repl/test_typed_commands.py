@@ -210,3 +210,32 @@ async def test_what_cannot_be_had_says_what_to_do() -> None:
         await commands.run("btw", "why?", SlashContext(without, context.io))
     assert "send it as a message" in str(refused.value)
     await r.session.close()
+
+
+async def test_compact_typed_while_an_ended_turn_tidies_up_waits_for_it(tmp_path: Path) -> None:
+    async with talk(tmp_path) as t:
+        tidying, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow(*_: object) -> None:
+            tidying.set()
+            await go_on.wait()
+
+        t.r.session.announce = slow  # type: ignore[method-assign, assignment]
+        t.keys.send_text("work\r")
+        await t.shows(lambda t: t.r.session.state.turn)
+        t.keys.send_text("/compact\r")
+        await t.shows(lambda t: "when the turn has ended" in t.notice)
+        t.model.go_on.set()
+        await t.shows(lambda _: tidying.is_set())
+        t.keys.send_text("/compact\r")
+        await asyncio.sleep(0.05)
+        assert t.notice == ""
+        go_on.set()
+        await t.shows(lambda t: "nothing was changed" in t.notice)
+
+
+@pytest.mark.parametrize("typed", ["pdf x", "pdf", "PDF out here"])
+async def test_a_form_that_there_is_not_is_no_name_of_a_file(typed: str, tmp_path: Path) -> None:
+    async with talk(tmp_path) as t:
+        t.keys.send_text(f"/export {typed}\r")
+        await t.shows(lambda t: f"✗ /export {typed}: the forms are md, html, jsonl" in t.notice)

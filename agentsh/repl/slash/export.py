@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import cast, get_args
 
+from agentsh.base.errors import UsageProblem
 from agentsh.base.text import one_line
 from agentsh.repl.backend import ExportFormat
 from agentsh.repl.commands import SlashContext, SlashOutcome
@@ -12,9 +13,18 @@ ENDINGS = {".md": "md", ".markdown": "md", ".html": "html", ".htm": "html", ".js
 
 
 async def run(context: SlashContext, argument: str) -> SlashOutcome:
-    """Write it. The form is named, or told by the file's ending; else it is Markdown."""
+    """Write it. The form is named, or told by the file's ending; else it is Markdown.
+
+    Raises:
+        UsageProblem: a word is in the place of the form that is none.
+    """
     word, _, rest = argument.partition(" ")
     form, name = (word, rest.strip()) if word in get_args(ExportFormat) else ("", argument)
+    if not form and word.isalnum() and word.isascii() and not Path(name).suffix:  # `pdf`, `pdf x`: no name of a file
+        raise UsageProblem(
+            f"/export {one_line(argument, 60)}: the forms are {', '.join(get_args(ExportFormat))}",
+            hint="/export md NOTES, /export page.html; without a form the ending tells it",
+        )
     file = Path(name) if name else None
     if not form:
         form = ENDINGS.get(file.suffix.lower(), "md") if file is not None else "md"
