@@ -69,7 +69,7 @@ def recall(env: Mapping[str, str]) -> Memory:
         found = json.loads(read_plain(user_home(env) / FILE))
         answer = found.get("without_a_model")
         return Memory(found.get("introduced") is True, answer if answer in ("demo", "none") else None)
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return Memory()
 
 

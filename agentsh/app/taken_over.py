@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agentsh.app.private_file import replace_json
 from agentsh.base.errors import BlobMissing, UsageProblem
+from agentsh.log.plain import read_plain
 from agentsh.log.store import BlobStore
 from agentsh.ports.snapshots import Step
 from agentsh.workspace.snapshot_diff import FileChange, file_changes
@@ -48,7 +49,7 @@ class TakenOver:
 
     def _read(self) -> dict[str, str]:
         try:
-            rows = json.loads(self._file.read_bytes())
-        except (OSError, ValueError):
+            rows = json.loads(read_plain(self._file))
+        except (OSError, ValueError, RecursionError):
             return {}
         return {str(place): str(ref) for place, ref in rows.items()} if isinstance(rows, dict) else {}

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+from agentsh.log.plain import read_plain
 from agentsh.log.store import BlobStore
 from agentsh.ports.snapshots import By, Taken
 from agentsh.ports.tool import Edit
@@ -243,7 +244,7 @@ class Snapshotter:
     def load_cache(self, file: Path) -> None:
         """Take over what an earlier process kept of this directory; a cache that is garbled or another's is none."""
         try:
-            digest, _, body = file.read_bytes().partition(b"\n")
+            digest, _, body = read_plain(file).partition(b"\n")
             value = json.loads(body) if hashlib.sha256(body).hexdigest().encode() == digest else {}
             if value.get("format") != _CACHE or value.get("root") != self.root:
                 return

@@ -39,7 +39,8 @@ GLUE = (
     "{ ", "; }", " <<E\n", "\nE\n", "\nE \n", " <<'E'\n", " <<-E\n\t", "\n\tE\n", "$'", "${x:-", "}", "$((", "))",
     "[[ ", " ]]", " > /dev/null ", " < a ", " <<< ", "if ", "; then ", "; fi", "for f in a b; do ", "; done",
     "case x in x) ", ";; esac", "!", " 2>&1 ", "time ", "\t", "echo ", "bash -c '", "eval ", "*", "~", "=", "x=1 ",
-    "a#b", "#", "f() ", " <<E | ",
+    "a#b", "#", "f() ", " <<E | ", "x=1; ", "x='a[$(evil)]'; ",
+    "$((x+1))", "x=$((x+1)); ", "for x in 1 2; do ", "read x", "[ $x -lt 3 ]",
     "\r", "\x0b", " ", "é", "${#x}", "&>", "|&", "<(", ">(", "coproc ", "\\\\", "'\\''", "\\\"", "%", "{a,", "..3}",
 )  # fmt: skip
 LINES = st.lists(st.sampled_from(HARMLESS + EVIL + GLUE), min_size=2, max_size=9).map("".join)

@@ -101,3 +101,64 @@ def test_where_a_line_goes(workspace: LocalWorkspace, harmless: bool, lines: lis
 )
 def test_a_here_document_that_goes_into_a_pipe(workspace: LocalWorkspace, harmless: bool, line: str) -> None:
     assert judge(line, workspace).harmless == harmless
+
+
+COUNTS = [
+    "n=1; echo $((n+1))",
+    "for i in 1 2 3; do echo $((i*2)); done",
+    "i=0; while [ $i -lt 3 ]; do echo $i; i=$((i+1)); done",
+    "n=1 && echo $((n+1))",
+    'i=0; while [[ $i -lt 3 ]]; do echo "$i"; i=$(( $i + 1 )); done',
+    "cd . && for i in 1 2; do echo $((i+1)); done",
+    "n=5; m=$((n*2)); echo $((m-1))",
+    "i=0; for f in a b; do i=$((i+1)); done; echo $i",
+    "n=1; echo $((n++))",
+    "n=3; echo ${n}; echo $((${n}+1))",
+]
+COMPUTES = [
+    "echo $((n+1))",
+    "n=$(cat f); echo $((n+1))",
+    "n='a[$(evil)]'; echo $((n+1))",
+    "read n < f; echo $((n+1))",
+    "n=1; read n < f; echo $((n+1))",
+    "false && n=1; echo $((n+1))",
+    "(n=1); echo $((n+1))",
+    "n=1 & echo $((n+1))",
+    "echo $((n+1)); n=1",
+    "for i in 1 'a[$(evil)]'; do echo $((i)); done",
+    "for i in $(cat f); do echo $((i)); done",
+    "n=1; n+='a[$(evil)]'; echo $((n))",
+    "n=1; m=n; echo $((m))",
+    "n=1; echo $((a[n]))",
+    "n=1; eval \"n='a[\\$(evil)]'\"; echo $((n))",
+    "n=1; printf -v n %s 'a[$(evil)]'; echo $((n))",
+    "false && for i in 1 2; do :; done; echo $((i))",
+    "n=1 cat f; echo $((n))",
+    "if false; then n=1; fi; echo $((n))",
+    "n=1; { read n; } < f; echo $((n))",
+    "n=1; for n in 'a[$(evil)]'; do echo $((n)); done",
+    "n=1; select n in 'a[$(evil)]'; do echo $((n)); done",
+    "f() { n=1; }; echo $((n))",
+    "n=1; cat f | while read -r n; do echo $((n)); done",
+    "n=1 | cat; echo $((n))",
+    "! n=1; echo $((n+m))",
+    "n=1; echo $((n+m))",
+    "for i; do echo $((i)); done",
+    "n=1; echo $((n=m))",
+    "n=1; mapfile -t n < f; echo $((n))",
+    "[ $i -lt 3 ]",
+    "while n=1; false; do :; done; echo $((k))",
+    "n=(1); echo $((n))",
+    "n[0]=1; echo $((n))",
+    "n=1; declare n=x; echo $((n))",
+    "n=1; ${x:-$((n+y))}",
+    "P=1; echo $((PATH+1))",
+]
+
+
+@pytest.mark.parametrize(("harmless", "lines"), [(True, COUNTS), (False, COMPUTES)])
+def test_arithmetic_uses_only_what_holds_a_number(
+    workspace: LocalWorkspace, harmless: bool, lines: list[str]
+) -> None:
+    """bash evaluates what a variable holds, and an index in that may run a command."""
+    assert not [line for line in lines if judge(line, workspace).harmless != harmless]

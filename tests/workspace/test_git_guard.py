@@ -12,10 +12,13 @@ import pytest
 from agentsh.app.paths import Home
 from agentsh.app.sandboxes import guarded_files, make_workspace
 from agentsh.app.settings import Settings
+from agentsh.ports.snapshots import Step
+from agentsh.testing import MemoryBlobs
 from agentsh.workspace.git_guard import decides
 from agentsh.workspace.git_watch import GitWatch
 from agentsh.workspace.local import LocalWorkspace
 from agentsh.workspace.sandbox import probe
+from agentsh.workspace.snapshot_thread import WorkspaceSnapshots
 
 GIT = ["git", "-c", "user.name=a", "-c", "user.email=b", "-c", "init.defaultBranch=main", "-c", "init.templateDir="]
 SESSION = f"guarded-{os.getpid()}"
@@ -265,6 +268,27 @@ async def test_what_the_user_allowed_and_what_agentsh_does_is_no_doing_of_a_job(
     assert (result.exit, result.output, result.stopped, result.undone) == (0, "to the end\n", None, ())
     assert git(repository, "config", "core.pager") == "cat\n"
     assert set(os.listdir(repository / ".git" / "hooks")) == {"pre-push", "post-commit", "pre-commit"}
+    await workspace.close()
+
+
+@WITH_LANDLOCK
+async def test_a_rewind_beside_a_job_takes_the_configuration_back(repository: Path, tmp_path: Path) -> None:
+    workspace = made(repository, "landlock", tmp_path)
+    shots = WorkspaceSnapshots(str(repository), MemoryBlobs(), git="own", around=workspace.taken_over)
+    (first,) = await shots.before(look=True)
+    line = "until [ -e go ]; do sleep 0.05; done; sleep 0.1; echo to the end"
+    job = asyncio.create_task(workspace.run(line, timeout_s=60, max_bytes=2_000))
+    await workspace.run("git config core.pager cat", timeout_s=20, max_bytes=99, outside_sandbox=True)
+    (second,) = await shots.after(None)
+    winding = await shots.plan([Step(1, first.ref, "start"), Step(3, second.ref, "tool")], 2)
+    assert ".git/config" in winding.paths
+    await shots.wind(winding)
+    await asyncio.sleep(0.1)
+    (repository / "go").touch()
+    result = await job
+    assert (result.output, result.stopped, result.undone) == ("to the end\n", None, ())
+    assert "pager" not in (repository / ".git" / "config").read_text()
+    await shots.close()
     await workspace.close()
 
 

@@ -17,11 +17,13 @@ _BLANK_IN_LINE = re.compile(rb"(?:[ \t]|\\\n)*")
 _META = frozenset(b" \t\n;&|()")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|\d|[@*_-]")
 _EXPANSION_OPERATORS = frozenset({"${", "}", ":-", "-", ":+", "+", ":?", "#", "##", "%", "%%"})
-_ARITHMETIC = frozenset({"number", "binary_expression", "parenthesized_expression", "unary_expression"})
+_ARITHMETIC = frozenset(
+    {"number", "binary_expression", "parenthesized_expression", "unary_expression", "postfix_expression"}
+)
 
 
 class WordReader:
-    """Reads words of one line. values: of the variables of loops around here.
+    """Reads words of one line. values: of the variables of loops around here. numbers: variables that hold one.
 
     on_statement, on_redirect: read what stands inside of `$(…)`.
     """
@@ -34,6 +36,7 @@ class WordReader:
         add: Callable[[Command], None],
     ) -> None:
         self.values: dict[str, tuple[Word, ...]] = {}
+        self.numbers: frozenset[str] = frozenset()
         self._source = source
         self._on_statement = on_statement
         self._on_redirect = on_redirect
@@ -169,11 +172,18 @@ class WordReader:
             raise Unreadable("backquotes with a backslash in them")
 
     def _arithmetic(self, node: "Node") -> None:
-        """Numbers only: a variable may hold a text whose index runs a command."""
+        """Numbers only: any other variable may hold a text whose index runs a command."""
         for child in node.children:
+            if self.is_number(self.text(child)):
+                continue
             if child.is_named and child.type not in _ARITHMETIC:
                 raise Unreadable("arithmetic is not judged")
             self._arithmetic(child)
+
+    def is_number(self, raw: str) -> bool:
+        """Tell whether a piece of a line is a number, whatever happened, or a variable that holds one."""
+        name = re.fullmatch(r'("?)(?:\$(\w+)|\$\{(\w+)\}|(\w+))\1', raw)
+        return raw in NUMBERS or (name is not None and (name[2] or name[3] or name[4]) in self.numbers)
 
     def inert(self, node: "Node") -> None:
         """Accept a pattern that holds nothing that would run."""

@@ -12,8 +12,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from agentsh.engine.shell.expansion import WordReader
+from agentsh.engine.shell.numbers import numeric
 from agentsh.engine.shell.places import all_nodes, entering
-from agentsh.engine.shell.words import ASSIGNABLE, NUMBERS, Command, Line, Redirect, Unreadable, Word, names
+from agentsh.engine.shell.words import ASSIGNABLE, Command, Line, Redirect, Unreadable, Word, names
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -97,6 +98,7 @@ class _Reader:
             raise Unreadable("a part of it is not understood")
         self._count_assignments(root)
         self._enters = entering(root)
+        self._words.numbers = numeric(root, self._source.decode())
         self._statements(root, None, ())
 
     # Statements ---------------------------------------------------------------------------------------------------
@@ -289,12 +291,13 @@ class _Reader:
                 self._words.inert(child)
             elif child.is_named and child.type not in ("test_operator", "comment"):
                 word = self._words.word(child)
-                number = word.raw in NUMBERS or (word.text or "").lstrip("-").isdigit()
+                counted = "$" in word.raw and self._words.is_number(word.raw)
+                number = counted or (word.text or "").lstrip("-").isdigit()
                 if arithmetic and not number:
                     raise Unreadable("arithmetic is not judged")
                 if not (double or number) and word.texts is None and not word.raw.startswith('"'):
                     raise Unreadable("a test of something that may fall apart into more words")
-                words.append(word)
+                words.append(Word(("0",), False, word.raw) if counted else word)  # whichever it is
             elif "$" in text or "`" in text:
                 raise Unreadable("a test that is not judged")
 
