@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 from agentsh.log.files import CREATE, READ, FileSystem, write_all
 from agentsh.log.frame import crc_fits, dump_json, with_crc
+from agentsh.log.recover import move_aside
 from agentsh.log.sealed import SealedFile
 from agentsh.log.seekable import DESCRIPTION_MAGIC, SKIPPABLE_HEADER, skippable
-from agentsh.log.segment import OPEN_NAME, chunks, closed_segments, discard, exists
+from agentsh.log.segment import OPEN_NAME, SEALED, chunks, closed_segments, discard, exists
 
 NAME = "archive.jsonl.zst"
 NEW = ".new"
@@ -178,14 +179,38 @@ def _unpack(files: FileSystem, stream: "_Stream", member: Member, path: str, pro
 def settle(files: FileSystem, directory: str) -> None:
     """Before anything is written to a log: take an archive back, or remove one that is not the log any more.
 
+    One that holds what is not in the log goes to quarantine instead.
+
     Raises:
         Unarchivable, OSError: as `unarchive`.
     """
     if is_archived(files, directory):
         unarchive(files, directory)
     elif exists(files, os.path.join(directory, NAME)):
-        files.unlink(os.path.join(directory, NAME))
-        files.sync_dir(directory)
+        if _is_copy(files, directory):
+            files.unlink(os.path.join(directory, NAME))
+            files.sync_dir(directory)
+        else:
+            move_aside(files, directory, NAME)
+
+
+def _is_copy(files: FileSystem, directory: str) -> bool:
+    """Tell whether what an archive holds is in the log as well: its segments are there, the open one to the byte."""
+    description = describe(files, os.path.join(directory, NAME))
+    if description is None or not description.members:
+        return False
+    *closed, last = description.members
+    plain = {c.name.removesuffix(SEALED) for c in closed_segments(files.listdir(directory))}
+    if last.name != OPEN_NAME or not {member.name for member in closed} <= plain:
+        return False
+    fd = files.open(os.path.join(directory, OPEN_NAME), READ)
+    try:
+        digest = sha256()
+        for chunk in chunks(files, fd, 0, last.bytes):
+            digest.update(chunk)
+    finally:
+        files.close(fd)
+    return digest.hexdigest() == last.sha256
 
 
 def describe(files: FileSystem, path: str) -> Description | None:
