@@ -129,7 +129,8 @@ def sweep(files: FileSystem, directory: str) -> None:
 def unarchive(files: FileSystem, directory: str, progress: Progress = lambda _: None) -> None:
     """Put the segments of an archive back in their places, each to the byte what it was, and remove the archive.
 
-    All of it is unpacked, compared and synced under other names before anything else is touched.
+    All of it is unpacked, compared and synced under other names before anything else is touched. Every segment has a
+    hash, so that an end that does not hold behind them is no matter.
 
     Raises:
         Unarchivable: the archive is damaged; nothing has changed.
@@ -144,8 +145,6 @@ def unarchive(files: FileSystem, directory: str, progress: Progress = lambda _: 
         stream = _Stream(_frame(files, path, description))
         for member, target in zip(description.members, targets, strict=True):
             _unpack(files, stream, member, target + BACK, progress)
-        if not stream.ended():
-            raise Unarchivable(f"{NAME} is damaged: its end does not hold")
     except BaseException:
         for target in targets:
             discard(files, target + BACK)
@@ -232,11 +231,18 @@ def describe(files: FileSystem, path: str) -> Description | None:
         files.close(fd)
 
 
-def contents(files: FileSystem, path: str, description: Description) -> Iterator[tuple[Member, Iterator[bytes]]]:
-    """Yield each member with its content, which has to be taken before the next; shorter where it is damaged."""
+def contents(
+    files: FileSystem, path: str, description: Description, spoiled: Callable[[], None] = lambda: None
+) -> Iterator[tuple[Member, Iterator[bytes]]]:
+    """Yield each member with its content, which has to be taken before the next; shorter where it is damaged.
+
+    spoiled: is called where something is wrong behind the last of them.
+    """
     stream = _Stream(_frame(files, path, description))
     for member in description.members:
         yield member, stream.take(member.bytes)
+    if not stream.ended():
+        spoiled()
 
 
 def verified(files: FileSystem, path: str, progress: Progress = lambda _: None) -> Description | None:

@@ -47,7 +47,7 @@ def test_one_with_damage_in_it_is_unpacked_and_repaired(place: Place) -> None:
     assert place.goes_on() == 42
 
 
-@pytest.mark.parametrize("at", [20, -30])
+@pytest.mark.parametrize("at", [20, -60])
 def test_one_that_is_damaged_itself_stays_as_it_is(place: Place, at: int) -> None:
     path = archived(place, WHOLE)
     data = bytearray(path.read_bytes())
@@ -70,3 +70,14 @@ def test_an_archive_that_holds_more_than_the_log_is_never_removed(place: Place) 
     settle(RealFiles(), str(place.directory))
     assert (place.kept(), path.exists()) == ([before], False)
     assert (place.directory / OPEN_NAME).exists()
+
+
+@pytest.mark.parametrize("behind", [None, b"\n", bytes(90_000)])
+def test_what_is_wrong_behind_all_of_it_is_told_and_costs_nothing(place: Place, behind: bytes | None) -> None:
+    """A byte is missing of the last checksum, or there are more behind it: each segment has a hash of its own."""
+    path = archived(place, WHOLE)
+    path.write_bytes(path.read_bytes()[:-1] if behind is None else path.read_bytes() + behind)
+    assert [d.kind for d in place.verify().damages] == ["archive"]
+    assert place.repair() is None
+    assert place.verify().ok
+    assert place.log.read_bytes() == WHOLE
