@@ -33,16 +33,17 @@ def screen_renderer(
     plain: bool = False,
     region: "Region | None" = None,
     palette: Palette | None = None,
+    full: bool = False,
 ) -> LiveRenderer:
     """Return the renderer of the scrollback. live: with a region below it for what is not finished.
 
     plain: no colours, whatever the terminal. palette: the colours; None for those of the terminal.
-    region: where what is not finished is drawn, if not by the renderer.
+    region: where what is not finished is drawn, if not by the renderer. full: nothing that is long is folded.
     """
     colour = colours(out) and not plain
     make = load(RENDERERS["screen"])
     screen: LiveRenderer = make(
-        out, width=columns(out), colour=colour, live=live, texts=texts, region=region, palette=palette
+        out, width=columns(out), colour=colour, live=live, texts=texts, region=region, palette=palette, full=full
     )
     return screen
 

@@ -20,6 +20,8 @@ class _Later:
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the compiled pattern, which is asked for once: the next time it is our own."""
+        if name.startswith("_"):  # asked for by those who copy: it has nothing yet
+            raise AttributeError(name)
         value = getattr(re.compile(self._pattern, self._flags), name)
         setattr(self, name, value)
         return value

@@ -83,6 +83,7 @@ def replay(
         list[str] | None, typer.Option("--type", help="Only events of this type; may be repeated.")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Keep showing what is added.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="All that tools and commands printed.")] = False,
     format_: Annotated[ReplayFormat, typer.Option("--format", help="How.")] = ReplayFormat.screen,
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write to a file.")] = None,
@@ -99,6 +100,7 @@ def replay(
         to_seq=to,
         types=tuple(type_ or ()),
         follow=follow,
+        full=full,
         format="json" if json else format_.value,
         output=output,
     )

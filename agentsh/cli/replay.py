@@ -20,12 +20,15 @@ from agentsh.app.width import draws
 from agentsh.base.errors import LogTooNew, UsageProblem
 from agentsh.base.text import plural
 from agentsh.events.codec import decode
-from agentsh.events.event import Event
-from agentsh.events.union import KINDS
+from agentsh.events.event import Event, Opaque
+from agentsh.events.tool import ToolResult
+from agentsh.events.union import KINDS, AnyFact
+from agentsh.events.user import UserCommandEnded
 from agentsh.log.record import Record
 from agentsh.log.segment import OPEN_NAME
 from agentsh.log.store import EventStore
 from agentsh.ports.renderer import Renderer
+from agentsh.ports.texts import Texts
 
 LONGEST_PAUSE_S = 3.0
 """With --speed, a pause is never longer than this: people went for lunch, the replay need not."""
@@ -50,6 +53,7 @@ class ReplayOptions:
     follow: bool
     format: str
     output: Path | None
+    full: bool = False
 
 
 def run(options: ReplayOptions) -> int:
@@ -64,22 +68,26 @@ def run(options: ReplayOptions) -> int:
         raise UsageProblem("--step shows what a terminal shows, not a document", hint="--format screen")
     if options.step and not sys.stdin.isatty():
         raise UsageProblem("--step needs a terminal to wait for Enter on")
+    if options.full and options.format == "json":
+        raise UsageProblem(
+            "--full is for reading: JSON is each line as it lies in the log, where long texts are named"
+        )
     place = find(find_homes(here(), os.environ), options.session, last=options.last)
     check_plain(place)
     store = event_store(place.home)
     with ExitStack() as stack:
         out = _output(options.output, stack)
         text: TextIO = sys.stdout if options.output is None else io.TextIOWrapper(out, "utf-8", write_through=True)
-        page = _Page(text)
+        page, texts = _Page(text), BlobTexts(blob_store(place.home))
         if options.format == "json":
             renderer = json_renderer(out)
         elif options.format in ("md", "html"):
-            renderer = document_renderer(options.format, out, BlobTexts(blob_store(place.home)))
+            renderer = document_renderer(options.format, out, texts)
         else:
-            to, texts = page if options.step else text, BlobTexts(blob_store(place.home))
-            renderer = screen_renderer(to, texts, live=False, plain=options.format == "text")
+            to = page if options.step else text
+            renderer = screen_renderer(to, texts, live=False, plain=options.format == "text", full=options.full)
         stack.callback(renderer.close)
-        played = _play(_wanted(_records(store, place, options), options), renderer, options, page)
+        played = _play(_wanted(_records(store, place, options), options), renderer, options, page, texts)
     _tell_of_damage(store, place)
     if not played:
         print(f"agentsh: no event of {place.id} is among those asked for", file=sys.stderr)
@@ -171,12 +179,25 @@ def _wanted(records: Iterator[Record], options: ReplayOptions) -> Iterator[Recor
             yield record
 
 
-def _play(records: Iterator[Record], renderer: Renderer, options: ReplayOptions, page: _Page) -> int:
+def _whole(fact: AnyFact | Opaque, texts: Texts) -> AnyFact | Opaque:
+    """Return a fact that shows all that was printed where it shows, and tells the model, a part."""
+    if isinstance(fact, UserCommandEnded) and fact.output is not None:
+        return fact.model_copy(update={"text": fact.output})
+    if isinstance(fact, ToolResult) and fact.output is not None:
+        summary = texts.text(fact.for_user).strip("\n").partition("\n")[0]
+        whole = texts.text(fact.output)
+        return fact.model_copy(update={"for_user": f"{summary}\n{whole}", "for_model": whole})
+    return fact
+
+
+def _play(records: Iterator[Record], renderer: Renderer, options: ReplayOptions, page: _Page, texts: Texts) -> int:
     """Hand the events to the renderer at their pace; return how many there were."""
     before: Event | None = None
     shown, played = False, 0
     for record in records:
         event = decode(record)
+        if options.full:
+            event = event._replace(fact=_whole(event.fact, texts))
         played += 1
         if options.speed is not None and before is not None:
             time.sleep(_pause_s(before, event, options.speed))

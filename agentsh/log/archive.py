@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 from agentsh.log.files import CREATE, READ, FileSystem, write_all
 from agentsh.log.frame import crc_fits, dump_json, with_crc
+from agentsh.log.recover import move_aside
 from agentsh.log.sealed import SealedFile
 from agentsh.log.seekable import DESCRIPTION_MAGIC, SKIPPABLE_HEADER, skippable
-from agentsh.log.segment import OPEN_NAME, chunks, closed_segments, discard, exists
+from agentsh.log.segment import OPEN_NAME, SEALED, chunks, closed_segments, discard, exists
 
 NAME = "archive.jsonl.zst"
 NEW = ".new"
@@ -128,7 +129,8 @@ def sweep(files: FileSystem, directory: str) -> None:
 def unarchive(files: FileSystem, directory: str, progress: Progress = lambda _: None) -> None:
     """Put the segments of an archive back in their places, each to the byte what it was, and remove the archive.
 
-    All of it is unpacked, compared and synced under other names before anything else is touched.
+    All of it is unpacked, compared and synced under other names before anything else is touched. Every segment has a
+    hash, so that an end that does not hold behind them is no matter.
 
     Raises:
         Unarchivable: the archive is damaged; nothing has changed.
@@ -143,8 +145,6 @@ def unarchive(files: FileSystem, directory: str, progress: Progress = lambda _: 
         stream = _Stream(_frame(files, path, description))
         for member, target in zip(description.members, targets, strict=True):
             _unpack(files, stream, member, target + BACK, progress)
-        if not stream.ended():
-            raise Unarchivable(f"{NAME} is damaged: its end does not hold")
     except BaseException:
         for target in targets:
             discard(files, target + BACK)
@@ -178,14 +178,38 @@ def _unpack(files: FileSystem, stream: "_Stream", member: Member, path: str, pro
 def settle(files: FileSystem, directory: str) -> None:
     """Before anything is written to a log: take an archive back, or remove one that is not the log any more.
 
+    One that holds what is not in the log goes to quarantine instead.
+
     Raises:
         Unarchivable, OSError: as `unarchive`.
     """
     if is_archived(files, directory):
         unarchive(files, directory)
     elif exists(files, os.path.join(directory, NAME)):
-        files.unlink(os.path.join(directory, NAME))
-        files.sync_dir(directory)
+        if _is_copy(files, directory):
+            files.unlink(os.path.join(directory, NAME))
+            files.sync_dir(directory)
+        else:
+            move_aside(files, directory, NAME)
+
+
+def _is_copy(files: FileSystem, directory: str) -> bool:
+    """Tell whether what an archive holds is in the log as well: its segments are there, the open one to the byte."""
+    description = describe(files, os.path.join(directory, NAME))
+    if description is None or not description.members:
+        return False
+    *closed, last = description.members
+    plain = {c.name.removesuffix(SEALED) for c in closed_segments(files.listdir(directory))}
+    if last.name != OPEN_NAME or not {member.name for member in closed} <= plain:
+        return False
+    fd = files.open(os.path.join(directory, OPEN_NAME), READ)
+    try:
+        digest = sha256()
+        for chunk in chunks(files, fd, 0, last.bytes):
+            digest.update(chunk)
+    finally:
+        files.close(fd)
+    return digest.hexdigest() == last.sha256
 
 
 def describe(files: FileSystem, path: str) -> Description | None:
@@ -207,11 +231,18 @@ def describe(files: FileSystem, path: str) -> Description | None:
         files.close(fd)
 
 
-def contents(files: FileSystem, path: str, description: Description) -> Iterator[tuple[Member, Iterator[bytes]]]:
-    """Yield each member with its content, which has to be taken before the next; shorter where it is damaged."""
+def contents(
+    files: FileSystem, path: str, description: Description, spoiled: Callable[[], None] = lambda: None
+) -> Iterator[tuple[Member, Iterator[bytes]]]:
+    """Yield each member with its content, which has to be taken before the next; shorter where it is damaged.
+
+    spoiled: is called where something is wrong behind the last of them.
+    """
     stream = _Stream(_frame(files, path, description))
     for member in description.members:
         yield member, stream.take(member.bytes)
+    if not stream.ended():
+        spoiled()
 
 
 def verified(files: FileSystem, path: str, progress: Progress = lambda _: None) -> Description | None:

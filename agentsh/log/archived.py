@@ -44,7 +44,7 @@ class ArchivedFiles(RealFiles):
         if description is None:
             self.damage = Damage(NAME, "archive", 0, 0, rot=True)
             return
-        for member, pieces in contents(files, path, description):
+        for member, pieces in contents(files, path, description, self._spoiled):
             file: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this object
             digest, size = sha256(), 0
             for piece in pieces:
@@ -54,6 +54,9 @@ class ArchivedFiles(RealFiles):
             if digest.hexdigest() != member.sha256 and self.damage is None:
                 self.damage = Damage(f"{NAME}:{member.name}", "archive", member.bytes - size, 0, rot=True)
             self._members[os.path.join(directory, member.name)] = file
+
+    def _spoiled(self) -> None:
+        self.damage = self.damage or Damage(NAME, "archive", 0, 0, rot=True)
 
     def __del__(self) -> None:
         for file in self._members.values():

@@ -59,9 +59,13 @@ class OpenCall:
 
 
 class Calls:
-    """The calls that are open, by the seq of their tool_call, and of their tool_started."""
+    """The calls that are open, by the seq of their tool_call, and of their tool_started.
 
-    def __init__(self, painter: Painter, texts: Texts) -> None:
+    full: long outputs and edits are not folded, and the terminal wraps their lines.
+    """
+
+    def __init__(self, painter: Painter, texts: Texts, *, full: bool = False) -> None:
+        self._full = full
         self._painter = painter
         self._texts = texts
         self._open: dict[int, OpenCall] = {}
@@ -110,6 +114,8 @@ class Calls:
         )
         lines = [row.rstrip() for row in shown(self._texts.text(fact.text)).rstrip("\n").split("\n")]
         rows = [self._painter.row(line, width)]
+        if self._full:
+            return rows + _indented(lines)
         for row in fold(lines, OWN_ROWS, OWN_ROWS // 2, WHOLE) if any(lines) else []:
             rows += [
                 f"  {part}" for part in self._painter.rows(Text(row, overflow="fold"), max(width - 2, 8)) or [""]
@@ -163,6 +169,8 @@ class Calls:
 
     def _detail(self, detail: str, width: int) -> list[str]:
         lines = [line.rstrip() for line in detail.split("\n")] if detail.strip() else []
+        if self._full:
+            return _indented(lines)
         return [
             self._painter.row(Text("  " + line, theme.DIM), width)
             for line in fold(lines, DETAIL_ROWS, DETAIL_HEAD, WHOLE)
@@ -173,8 +181,15 @@ class Calls:
         rows = (
             [self._painter.row(Text.assemble("  ", (one_line(edit.path, 200), theme.BOLD)), width)] if named else []
         )
+        if self._full:
+            return rows + _indented(lines)
         kept = fold(lines, DIFF_ROWS, DIFF_ROWS) if any(lines) else []
         return rows + [self._painter.row(Text("  " + line, _diff_style(line)), width) for line in kept]
+
+
+def _indented(lines: list[str]) -> list[str]:
+    """Return lines as they are: millions of them are laid out by nobody."""
+    return [f"  {line}".rstrip() for line in lines] if any(lines) else []
 
 
 def subject_of(arguments: str) -> str:

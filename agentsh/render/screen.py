@@ -72,6 +72,7 @@ class ScreenRenderer:
         region: Region | None = None,
         palette: Palette | None = None,
         now_s: Callable[[], float] = time.monotonic,
+        full: bool = False,
     ) -> None:
         self._out = out
         self._fixed_width = width
@@ -80,7 +81,7 @@ class ScreenRenderer:
         self._now_s = now_s
         self._painter = Painter(colour=colour, palette=palette)
         self._region = region or LiveRegion()
-        self._calls = Calls(self._painter, texts)
+        self._calls = Calls(self._painter, texts, full=full)
         self._asides = Asides(texts)
         self._reply = Reply()
         self._last = ""

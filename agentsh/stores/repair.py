@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from agentsh import __version__
-from agentsh.base.errors import LogWriteFailed, SessionMissing, SessionReadOnly
+from agentsh.base.errors import LogError, LogWriteFailed, SessionMissing, SessionReadOnly
+from agentsh.log.archive import Unarchivable, is_archived, unarchive
 from agentsh.log.files import FileSystem, RealFiles
 from agentsh.log.lease import take
 from agentsh.log.repair import Plan, Repaired, Words, finish_repair, plan_repair, repair
@@ -26,12 +27,29 @@ class Repairer:
         self._words = words
 
     def plan(self) -> Plan | None:
-        """Return what would be done, or None where there is nothing to repair."""
+        """Return what would be done, or None where there is nothing to repair.
+
+        An archive whose content is damaged is unpacked for that: it holds the log, and loses nothing by it.
+        """
         directory = os.path.join(self._root, self._session)
-        finish_repair(self._files, directory, self._session)  # of one that was interrupted
         (found,) = Verifier(self._root, None).check([self._session])
+        if is_archived(self._files, directory):
+            if not found.damages and found.problem is None:
+                return None
+            self._unpack(directory)
+            (found,) = Verifier(self._root, None).check([self._session])
+        finish_repair(self._files, directory, self._session)  # of one that was interrupted
         chains = tuple(damage for damage in found.damages if damage.kind == "chain")
         return plan_repair(self._files, directory, self._session, self._words.epoch, more=chains)
+
+    def _unpack(self, directory: str) -> None:
+        try:
+            unarchive(self._files, directory)
+        except Unarchivable as error:
+            raise LogError(
+                f"session {self._session} cannot be repaired, and nothing was changed: {error}",
+                hint="put the archive back from a copy; `agentsh replay` shows what is left",
+            ) from error
 
     def repair(self, plan: Plan) -> Repaired:
         """Do it."""

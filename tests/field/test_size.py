@@ -152,6 +152,15 @@ def test_f114_a_result_of_megabytes(case: Case, serve: Serve) -> None:
     assert max(map(len, case.log.read_bytes().splitlines(keepends=True))) <= MAX_LINE_BYTES
     (result,) = of_type(case.shell.events(case.id), "tool_result")
     assert result["output"]["bytes"] > 8_000_000, "the rest is in a blob"
+    numbers = [f"{n}" for n in range(1, 1_200_001)]
+    for form in ("text", "md"):
+        whole = [
+            line.strip() for line in case.shell.run("replay", case.id, "--full", "--format", form).text.split("\n")
+        ]
+        at = whole.index("1000")
+        assert whole[at - 999 : at + 1_199_001] == numbers, "and it is all there"
+    assert len(case.shell.run("replay", case.id).text) < 10_000
+    assert case.shell.run("replay", case.id, "--full", "--json").code == 2
     assert case.shell.run("verify", case.id).code == 0
 
 
