@@ -97,6 +97,10 @@ class Repl:
         """Take the signals of a terminal while the loop runs."""
         loop = asyncio.get_running_loop()
         handlers = {signal.SIGINT: self._prompt.press_ctrl_c, signal.SIGTERM: self.leave, signal.SIGHUP: self.leave}
+        if isinstance(
+            self._prompt, Prompt
+        ):  # the line mode leaves the terminal as it is: there is nothing to put right
+            handlers |= {signal.SIGTSTP: self._prompt.stop, signal.SIGCONT: self._prompt.went_on}
         for number, handler in handlers.items():
             loop.add_signal_handler(number, handler)
         try:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import select
+import signal
 import sys
 import termios
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -170,6 +171,16 @@ def restore(io: ReplIO) -> None:
         output = io.display()
         output.write_raw(PASTE_OFF + CURSOR_ON)
         output.flush()
+
+
+def be_stopped() -> None:
+    """Stop this process as SIGTSTP does without a handler: the kernel knows whether anybody could start it again."""
+    handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+    try:
+        os.kill(os.getpid(), signal.SIGTSTP)
+    finally:
+        signal.signal(signal.SIGTSTP, handler)
+        signal.siginterrupt(signal.SIGTSTP, False)
 
 
 @contextlib.contextmanager
