@@ -155,6 +155,8 @@ class Repl:
                 self._begin(None, self._slash(*command))
             elif command is not None:
                 self._spawn(self._beside(*command))
+            elif typed and text.strip() in ("!", "!!"):  # a slip of the keys is not worth a request
+                self._prompt.say("notice", [f"  {text.strip()}COMMAND runs it in the workspace: there is no command"])
             else:
                 self._send(Said(text, commands.own_command(text) if typed else None, images=images))
         elif self._work is None and self._session.state.queue:  # what waits since before is sent by Enter
