@@ -201,7 +201,7 @@ class _Layout:
         room = max(width - 2, MIN_WIDTH)
         code = clean(code).expandtabs(4)
         style = theme.PLAIN if language(info.strip()) else theme.CODE
-        note = "" if more else _flat(info.strip())[len(language(info.strip())) :].lstrip(" :,")
+        note = "" if more else _beyond_language(_flat(info.strip()))
         named = _wrapped([[(note, theme.DIM)]], room) if note else []
         lines = [[(line, style)] for line in code.split("\n")] if colours is None else colours.lines(code)
         return [[("  ", theme.PLAIN), *row] for row in [*named, *(row for line in lines for row in fold(line, room))]]
@@ -305,6 +305,13 @@ def _target(token: "Token", name: str) -> str:
     """Return where a link or an image leads, with its title as it is written in Markdown."""
     title = token.attrGet("title")
     return f"{token.attrGet(name) or ''}" + (f' "{title}"' if title else "")
+
+
+def _beyond_language(info: str) -> str:
+    """Return what the words behind a fence say more than a language; all of them where they begin with a file."""
+    first = language(info)
+    rest = info[len(first) :]
+    return info if "." in first or rest.startswith(("/", "\\", "=")) else rest.lstrip(" :,")
 
 
 def _flat(text: str) -> str:

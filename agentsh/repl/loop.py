@@ -97,6 +97,10 @@ class Repl:
         """Take the signals of a terminal while the loop runs."""
         loop = asyncio.get_running_loop()
         handlers = {signal.SIGINT: self._prompt.press_ctrl_c, signal.SIGTERM: self.leave, signal.SIGHUP: self.leave}
+        if isinstance(
+            self._prompt, Prompt
+        ):  # the line mode leaves the terminal as it is: there is nothing to put right
+            handlers |= {signal.SIGTSTP: self._prompt.stop, signal.SIGCONT: self._prompt.went_on}
         for number, handler in handlers.items():
             loop.add_signal_handler(number, handler)
         try:
@@ -151,6 +155,8 @@ class Repl:
                 self._begin(None, self._slash(*command))
             elif command is not None:
                 self._spawn(self._beside(*command))
+            elif typed and text.strip() in ("!", "!!"):  # a slip of the keys is not worth a request
+                self._prompt.say("notice", [f"  {text.strip()}COMMAND runs it in the workspace: there is no command"])
             else:
                 self._send(Said(text, commands.own_command(text) if typed else None, images=images))
         elif self._work is None and self._session.state.queue:  # what waits since before is sent by Enter

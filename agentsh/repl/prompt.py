@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.application.current import set_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
@@ -38,7 +39,7 @@ from agentsh.repl.pastes import Pastes, watch_paste
 from agentsh.repl.picker import KEYS, Menu, Picker
 from agentsh.repl.rows import Row, Rows, cut
 from agentsh.repl.style import style_of
-from agentsh.repl.terminal import ReplIO, typed_text
+from agentsh.repl.terminal import ReplIO, be_stopped, typed_text
 
 TWICE_S = 2.0
 """Within this, a second Ctrl-C means leave."""
@@ -75,6 +76,8 @@ class Prompt:
         self._queue = queue
         self._now_s = now_s
         self._ctrl_c_s = float("-inf")
+        self._stopping: asyncio.Future[None] | None = None
+        self._goes_on = False
         self._menus = asyncio.Lock()
         self._began = asyncio.Event()
         self._editing: asyncio.Task[None] | None = None
@@ -213,10 +216,31 @@ class Prompt:
 
     def press_ctrl_c(self) -> None:
         """Do what the key does: a signal means the same."""
-        app = self._session.app
-        if app.is_running and not app.is_done and not app._running_in_terminal:  # an editor's is its own
+        if self._has_terminal():  # an editor's is its own
+            app = self._session.app
             app.key_processor.feed(KeyPress(Keys.ControlC))
             app.key_processor.process_keys()
+
+    def stop(self) -> None:
+        """Be stopped (SIGTSTP), the terminal as the shell wants it; be there again when the process goes on."""
+        self._goes_on = True
+        if self._has_terminal():
+            self._stopping = asyncio.ensure_future(run_in_terminal(be_stopped))
+        else:
+            be_stopped()
+
+    def went_on(self) -> None:
+        """Draw anew below what was written while the process was stopped: SIGSTOP tells nobody before."""
+        known, self._goes_on = self._goes_on, False
+        if not known and self._has_terminal():
+            app = self._session.app
+            app.renderer.reset()
+            app.input.raw_mode().__enter__()  # the shell has put its own in place; the end of the first one restores
+            app._redraw()
+
+    def _has_terminal(self) -> bool:
+        app = self._session.app
+        return app.is_running and not app.is_done and not app._running_in_terminal
 
     def refresh(self) -> None:
         """Draw again what is not typed."""

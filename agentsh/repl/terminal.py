@@ -1,8 +1,10 @@
 """What the loop needs of the outside: screen, keyboard, files, and a terminal that is left as it was found."""
 
 import contextlib
+import fcntl
 import os
 import select
+import signal
 import sys
 import termios
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -172,6 +174,16 @@ def restore(io: ReplIO) -> None:
         output.flush()
 
 
+def be_stopped() -> None:
+    """Stop this process as SIGTSTP does without a handler: the kernel knows whether anybody could start it again."""
+    handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+    try:
+        os.kill(os.getpid(), signal.SIGTSTP)
+    finally:
+        signal.signal(signal.SIGTSTP, handler)
+        signal.siginterrupt(signal.SIGTSTP, False)
+
+
 @contextlib.contextmanager
 def quiet(io: ReplIO) -> Iterator[None]:
     """While a turn runs: keys are not echoed into the screen but kept for the next prompt; Ctrl-C still signals."""
@@ -185,6 +197,8 @@ def quiet(io: ReplIO) -> Iterator[None]:
     mode[3] &= ~(termios.ECHO | termios.ICANON)
     mode[6][termios.VSUSP] = b"\0"  # a stopped process would leave cursor and modes to the shell as they are
     termios.tcsetattr(fd, termios.TCSANOW, mode)
+    if before[3] & termios.ECHO and _waiting(fd):  # the terminal has shown it: what we write begins below it
+        io.display().write_raw("\r\n")
     io.display().write_raw(PASTE_ON)  # so that a paste typed ahead stays one text
     io.display().flush()
     try:
@@ -192,6 +206,13 @@ def quiet(io: ReplIO) -> Iterator[None]:
     finally:
         with contextlib.suppress(termios.error, OSError):
             termios.tcsetattr(fd, termios.TCSANOW, before)
+
+
+def _waiting(fd: int) -> int:
+    """Return how many bytes were typed and not read yet, of a terminal that does not edit lines itself."""
+    with contextlib.suppress(OSError):
+        return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, b"\0\0\0\0"), sys.byteorder)
+    return 0
 
 
 def keep_typed(io: ReplIO) -> None:

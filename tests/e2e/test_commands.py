@@ -124,6 +124,17 @@ def test_j155_a_queued_text_waits_while_another_session_is_open_and_clear_keeps_
     assert [m["text"] for m in of_type(shell.events(first), "user_message")] == ["one", "later"]
 
 
+def test_what_is_typed_before_the_screen_begins_is_in_the_prompt_and_not_in_the_banner(
+    shell: Shell, serve: Serve
+) -> None:
+    serve()
+    t = terminal(shell, "new", "--empty")
+    t.type("typed early")
+    with t:
+        t.wait(lambda: "\n› typed early\n" in t.page)
+        assert t.page.startswith(f"typed early\nagentsh · session {shell.ids[0]}\n")
+
+
 def test_changes_are_shown_brought_back_and_exported(shell: Shell, serve: Serve) -> None:
     (shell.cwd / "a.py").write_text("x = 1\n")
     edit = call("edit", {"path": "a.py", "old": "x = 1", "new": "x = 2  # \x1b[2J"})

@@ -128,6 +128,8 @@ def test_titles_and_what_stands_behind_a_fence_are_shown() -> None:
     assert at_once('[a](u "why") ![b](v "how")', 80) == ['a (u "why") [image: b] (v "how")']
     text = "```python src/a.py\nx = 1\n```\n\n- ```sh:run.sh\n  ls\n  ```\n"
     assert at_once(text, 80) == ["  src/a.py", "  x = 1", "", "•   run.sh", "    ls"]
+    for file in ("src/main.py", "main.py", "title=a"):
+        assert at_once(f"```{file}\nx\n```\n", 80) == [f"  {file}", "  x"]
     assert at_once("```c++\nint x;\n```\n", 80) == ["  int x;"]
 
 

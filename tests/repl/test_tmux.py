@@ -103,6 +103,28 @@ def test_k165_k166_twenty_resizes_while_text_streams_lose_and_double_nothing(tmu
     assert page.count("›") == 2
 
 
+@pytest.mark.parametrize("number", [signal.SIGTSTP, signal.SIGSTOP], ids=["told", "not told"])
+def test_a_process_that_was_stopped_is_there_again(tmux: Tmux, tmp_path: Path, number: signal.Signals) -> None:
+    """Stopped from outside, and `fg`: the shell gets the terminal; then the prompt is there with what was typed."""
+    tmux.start("PS1='$ ' bash --norc", Path.cwd())
+    pid = tmp_path / "pid"
+    program = f"echo $$ > {pid}; PYTHONPATH=. exec {sys.executable} -m tests.repl.talk"
+    tmux.run("send-keys", "-t", "a", "clear; sh -c " + shlex.quote(program), "Enter")
+    tmux.wait(lambda seen: "\n›" in seen)
+    tmux.run("send-keys", "-t", "a", "half")
+    tmux.wait(lambda seen: "› half" in seen)
+    os.kill(int(pid.read_text()), number)
+    tmux.wait(lambda seen: "Stopped" in seen)
+    tmux.run("send-keys", "-t", "a", "echo be''tween", "Enter")
+    tmux.wait(lambda seen: "between" in seen)
+    tmux.run("send-keys", "-t", "a", "fg", "Enter")
+    tmux.wait(lambda seen: seen.rfind("› half") > seen.find("between") >= 0)
+    tmux.run("send-keys", "-t", "a", " typed", "Enter")
+    page = tmux.wait(lambda seen: "You said: half typed" in seen and "— 1 step" in seen)
+    assert page.count("between") == page.count("You said: half typed") == 1
+    assert page.count("› half") == 1 + (number == signal.SIGSTOP), "what a SIGSTOP leaves nobody can take away"
+
+
 def test_five_megabytes_stream_in_order_below_a_prompt_that_takes_keys(
     tmux: Tmux, shell: Shell, serve: Callable[..., ScriptedServer]
 ) -> None:

@@ -239,3 +239,13 @@ async def test_a_form_that_there_is_not_is_no_name_of_a_file(typed: str, tmp_pat
     async with talk(tmp_path) as t:
         t.keys.send_text(f"/export {typed}\r")
         await t.shows(lambda t: f"✗ /export {typed}: the forms are md, html, jsonl" in t.notice)
+
+
+async def test_a_mark_without_a_command_is_not_sent(tmp_path: Path) -> None:
+    async with talk(tmp_path) as t:
+        for mark in ("!", "!!", "! "):
+            t.keys.send_text(f"{mark}\r")
+            await t.shows(lambda t, mark=mark: f"  {mark.strip()}COMMAND runs it" in t.notice)  # type: ignore[misc]
+            t.keys.send_text("\x1b")
+            await t.shows(lambda t: not t.notice)
+        assert said(t.r) == []
