@@ -17,7 +17,8 @@ from agentsh.repl.ask_user import AskedUser, ModelQuestion
 from agentsh.repl.asked import ARM_S
 from agentsh.tools.ask_user import NO_ANSWER, NOBODY, TOOL
 from tests.engine.rig import NoWorkspace
-from tests.repl.test_loop import asked, until
+from tests.repl.test_asked import asked
+from tests.repl.test_loop import until
 
 CHOICES = UserQuestion("Which port?", ("8000", "8080"))
 
