@@ -39,7 +39,7 @@ def test_commands_of_the_users_run_wait_are_interrupted_and_replayed(columns: in
         t.type(" !not a command\r")
         t.wait(lambda: t.count("You said:") == 1)
         t.type("!\r")
-        t.wait(lambda: t.count("You said: !") == 1 or t.count("You said:") == 2)
+        t.wait(lambda: "!COMMAND runs it" in t.page)
         t.type("/exit\r")
         assert t.ended() == 0
         assert t.restored
