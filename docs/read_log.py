@@ -108,6 +108,7 @@ def read(directory):
 
 
 if __name__ == "__main__":
+    (len(sys.argv) == 2 and Path(sys.argv[1]).is_dir()) or sys.exit("usage: read_log.py DIRECTORY, a session's")
     found, problems = read(Path(sys.argv[1]))
     for seq, event in sorted(found.items()):
         print(seq, event["ts"], event["type"], json.dumps(event["payload"])[:100])

@@ -15,6 +15,10 @@ from agentsh.events.codec import decode
 MOST_NUMBERED = 1_000
 
 
+class FileRefused(UsageProblem):
+    """A file to write to was not made: nothing of ours is there."""
+
+
 def export(home: Home, session: str, form: str, file: Path | None) -> Path:
     """Write what is recorded so far; return the path. form: `md`, `html` or `jsonl`. file: None for a new name.
 
@@ -47,18 +51,29 @@ def write_new(file: Path | None, stem: str, ending: str, write: Callable[[Binary
         file = next(taken, base / f"{stem}.{ending}")
     file = file.expanduser()
     try:
-        fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except FileExistsError:
-        raise UsageProblem(f"{file} is there already", hint="name another file") from None
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise UsageProblem(f"{file} cannot be written: {why}") from None
-    try:
-        with os.fdopen(fd, "wb") as out:
+        with create(file) as out:
             write(out)
+    except FileRefused:
+        raise
     except BaseException as error:
         file.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise UsageProblem(f"{file} cannot be written: {error.strerror}") from None
         raise
     return file.absolute()
+
+
+def create(file: Path) -> BinaryIO:
+    """Open a file that was not there for writing, readable by its owner only.
+
+    Raises:
+        FileRefused: it is there already, or cannot be made.
+    """
+    try:
+        fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except FileExistsError:
+        raise FileRefused(f"{file} is there already", hint="name another file") from None
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise FileRefused(f"{file} cannot be written: {why}") from None
+    return os.fdopen(fd, "wb")

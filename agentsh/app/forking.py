@@ -1,6 +1,7 @@
 """A new session that goes on from a moment of another: its log by reference, its workspace from the snapshot."""
 
 import asyncio
+import json
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -9,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from agentsh import __version__
 from agentsh.app.paths import Home
+from agentsh.app.private_file import replace_json
 from agentsh.app.rewinding import STAT_CACHE, git_rule, workspace_of
 from agentsh.app.stores import blob_store, event_store
 from agentsh.app.taken_over import TAKEN_OVER
 from agentsh.base.clock import SystemClock, timestamp
-from agentsh.base.errors import AgentshError, LogError, SessionExists, SessionReadOnly
+from agentsh.base.errors import AgentshError, LogError, SessionExists, SessionReadOnly, UsageProblem
 from agentsh.base.ids import new_session_id
 from agentsh.base.light import dataclass
 from agentsh.context.fold import apply
@@ -30,6 +32,7 @@ from agentsh.log.chain import Anchor, LogScan
 from agentsh.log.checkpoint import KEEP, checkpoint_seqs, is_anchored, read_checkpoint
 from agentsh.log.files import RealFiles
 from agentsh.log.lease import holder_of
+from agentsh.log.plain import read_plain
 from agentsh.log.scan import peek, to_record
 from agentsh.log.store import EventStore, OpenLog
 from agentsh.ports.snapshots import Step
@@ -124,8 +127,9 @@ async def fork(home: Home, parent: str, upto_seq: int | None = None, *, progress
         if state.turn is not None:
             notes = [*notes, "its last turn was not over: in the fork it ends there, as interrupted"]
         await _begin(log, child, state, state.workspace)
-        with suppress(OSError):
-            shutil.copyfile(home.sessions / parent / TAKEN_OVER, home.sessions / child / TAKEN_OVER)
+        with suppress(OSError, ValueError, UsageProblem):
+            known = json.loads(read_plain(home.sessions / parent / TAKEN_OVER))
+            await asyncio.to_thread(replace_json, home.sessions / child / TAKEN_OVER, known)
         await log.close()
     except BaseException:
         with suppress(AgentshError):

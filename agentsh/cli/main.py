@@ -86,7 +86,7 @@ def replay(
     full: Annotated[bool, typer.Option("--full", help="All that tools and commands printed.")] = False,
     format_: Annotated[ReplayFormat, typer.Option("--format", help="How.")] = ReplayFormat.screen,
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write to a file.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write to a new file.")] = None,
 ) -> None:
     """Show a session again, as it was seen."""
     from agentsh.cli import replay as command

@@ -104,12 +104,20 @@ def _tell_of_damage(store: EventStore, place: Place) -> None:
 
 
 def _output(path: Path | None, stack: ExitStack) -> BinaryIO:
+    """Return where to write: stdout, or a new file that only its owner reads; what fails leaves none."""
     if path is None:
         return sys.stdout.buffer
-    try:
-        return stack.enter_context(path.open("wb"))
-    except OSError as error:
-        raise UsageProblem(f"{path} cannot be written: {error.strerror}") from None
+    from agentsh.app.exporting import create
+
+    path = path.expanduser()
+    out = create(path)
+
+    def failed(kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and issubclass(kind, Exception):  # Ctrl-C ends --follow: what came until then is kept
+            path.unlink(missing_ok=True)
+
+    stack.push(failed)
+    return stack.enter_context(out)
 
 
 class _Page(io.StringIO):

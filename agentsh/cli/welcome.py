@@ -1,9 +1,11 @@
 """The first run on a terminal: one question where no model is configured, three lines about what will happen."""
 
 import os
+import signal
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from agentsh.app import first_run, sandboxes
@@ -90,6 +92,18 @@ def _number(most: int) -> int:
     return most - 1
 
 
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C end a wait for a line at once; the event loop's handler would wait for its turn."""
+    before = signal.getsignal(signal.SIGINT)
+    if before != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _line(prompt: str) -> str:
     """Return a line that was typed.
 
@@ -98,7 +112,8 @@ def _line(prompt: str) -> str:
     """
     sys.stdout.write(prompt)
     sys.stdout.flush()
-    line = sys.stdin.readline()
+    with _interruptible():
+        line = sys.stdin.readline()
     if not line:
         print()
         raise NoModel

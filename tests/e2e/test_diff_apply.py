@@ -1,5 +1,6 @@
 """`diff` and `apply` as commands."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -53,6 +54,10 @@ def test_from_a_copy_and_back(shell: Shell, serve: Serve) -> None:
     assert (shell.cwd / "d" / "new.txt").read_text() == "n\n"
     assert not (shell.cwd / "mine").exists()
     assert "0 paths changed" in shell.inside("apply", session).text
+    child = shell.inside("fork", session, "--json").events[0]["id"]
+    noted = [shell.home / "sessions" / one / "applied.json" for one in (session, child)]
+    assert json.loads(noted[0].read_bytes()) == json.loads(noted[1].read_bytes())
+    assert [file.stat().st_mode & 0o777 for file in noted] == [0o600, 0o600]
 
     assert shell.run("resume", session, "on", "-p").code == 0
     again = shell.inside("apply", session)

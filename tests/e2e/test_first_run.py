@@ -72,6 +72,15 @@ def test_who_wants_none_of_it_is_told_the_ways_and_not_asked_again(shell: Shell)
 
 
 @pytest.mark.usefixtures("alone")
+def test_ctrl_c_at_the_question_leaves_at_once_and_nothing_is_remembered(shell: Shell) -> None:
+    t = start(shell)
+    t.wait(lambda: "Which? [1]" in t.page)
+    t.type("\x03")
+    assert t.ended() == 130
+    assert not (shell.home / first_run.FILE).exists()
+
+
+@pytest.mark.usefixtures("alone")
 def test_a_key_of_a_provider_becomes_a_profile(shell: Shell) -> None:
     t = start(shell, GROQ_API_KEY="gsk-x")
     t.wait(lambda: "1  groq" in t.page)

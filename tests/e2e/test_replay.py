@@ -100,8 +100,15 @@ def test_replay_in_its_forms(shell: Shell, serve: Serve, tmp_path: Path) -> None
     assert "\x1b" not in piped
     assert "Over." in piped
     assert shell.run("replay", "--last", "--speed", "1000").text == piped
-    shell.run("replay", "--last", "--format", "text", "-o", str(tmp_path / "out.txt"))
-    assert (tmp_path / "out.txt").read_text() == piped
+    for form in ("text", "json", "md", "html"):
+        out = tmp_path / f"out.{form}"
+        assert shell.run("replay", "--last", "--format", form, "-o", str(out)).code == 0
+        assert out.stat().st_mode & 0o777 == 0o600
+        before = out.read_bytes()
+        again = shell.run("replay", "--last", "--format", form, "-o", str(out), "--to", "2")
+        assert (again.code, out.read_bytes()) == (2, before)
+        assert "is there already" in again.err
+    assert (tmp_path / "out.text").read_text() == piped
     assert shell.run("replay", "--last", "--type", "nonsense").code == 2
     beyond = shell.run("replay", "--last", "--from", "100000")
     assert (beyond.code, beyond.out) == (0, b"")

@@ -152,3 +152,10 @@ def test_the_reader_says_what_sealed_segments_take(mixed: Path) -> None:
     assert done.returncode == 1
     assert done.stderr == "sealed segments (.zst) take the program zstd\n"
     assert done.stdout == ""
+
+
+def test_the_reader_says_how_it_is_called() -> None:
+    for words in ([], ["/nowhere"], [str(CORPUS), "more"]):
+        done = subprocess.run([sys.executable, "-I", READER, *words], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr.splitlines()[1:]) == (1, "", [])
+        assert done.stderr.startswith("usage: ")
