@@ -7,7 +7,7 @@ from pathlib import Path
 from agentsh.app.paths import Home
 from agentsh.app.stores import blob_store, event_store
 from agentsh.app.taken_over import TAKEN_OVER, TakenOver
-from agentsh.base.errors import BlobMissing, UsageProblem, WorkspaceError
+from agentsh.base.errors import BlobMissing, UsageProblem
 from agentsh.base.light import dataclass
 from agentsh.context.fold import fold
 from agentsh.context.state import SessionState
@@ -17,7 +17,7 @@ from agentsh.log.store import BlobStore
 from agentsh.workspace.patch import patch_of
 from agentsh.workspace.snapshot_diff import FileChange, counted, file_changes
 from agentsh.workspace.snapshot_restore import authors, target_of
-from agentsh.workspace.trees import Manifests, Nodes
+from agentsh.workspace.trees import Manifests, Nodes, unreadable
 
 MAX_TOLD = 20
 """Files, and lines of each, of what tells of one turn."""
@@ -61,7 +61,7 @@ def session_diff(home: Home, session: str, at: int | None = None) -> SessionDiff
         before, last = manifests.tree(steps[0].ref), manifests.tree(end.ref)
         ours, _ = authors(manifests, [s for s in steps[1:] if s.seq <= end.seq], before.nodes)
     except BlobMissing as error:
-        raise WorkspaceError(error.message) from None
+        raise unreadable(error) from None
     found = [change for change in file_changes(before.nodes, last.nodes) if change.path in ours]
     taken = TakenOver(file, blobs, steps, ours, last.nodes)
     unfinished = at is None and state.unfinished is not None

@@ -96,10 +96,13 @@ def present(
     origin = None if state.workspace is None else state.workspace.origin
     step = state.snapshot
     notes = [f"the workspace was gone; it is made again from its snapshot of event {step.seq}"]
-    left = place(
-        root, blobs, step.ref, git=git_rule(kind), cache=home.sessions / session / STAT_CACHE, progress=progress,
-        finish=(lambda partial: _history(partial, origin, notes)) if kind == "git" else None,
-    )  # fmt: skip
+    try:
+        left = place(
+            root, blobs, step.ref, git=git_rule(kind), cache=home.sessions / session / STAT_CACHE, progress=progress,
+            finish=(lambda partial: _history(partial, origin, notes)) if kind == "git" else None,
+        )  # fmt: skip
+    except WorkspaceError as error:
+        raise WorkspaceError(f"the workspace is not there; {error.message}", hint=hint) from None
     if left:
         notes.append(f"not in it again: {', '.join(left[:10])}")
     return root, notes

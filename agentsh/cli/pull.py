@@ -107,7 +107,7 @@ def _told(done: "Pulled", home: Home) -> list[str]:
     if not (home.workspaces / session).is_dir():
         lines += [
             "Its workspace is not part of the copy: the conversation is here, the files are not.",
-            f"`agentsh resume {session} --dir PATH` goes on in a directory of yours, which may be a new one.",
+            f"`agentsh resume {session} --dir PATH` goes on in a directory of yours, which may be empty.",
         ]
     else:
         lines.append(f"Its workspace here is as it was: {home.workspaces / session}")

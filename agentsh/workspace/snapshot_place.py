@@ -11,7 +11,7 @@ from agentsh.workspace.provision import PARTIAL, discard, sweep
 from agentsh.workspace.snapshot import Snapshotter
 from agentsh.workspace.snapshot_restore import Restorer
 from agentsh.workspace.snapshot_walk import Git
-from agentsh.workspace.trees import Manifests, Tree
+from agentsh.workspace.trees import Manifests, Tree, unreadable
 
 Progress = Callable[[int, int, int], None]
 
@@ -31,7 +31,7 @@ def place(
     try:
         tree = Manifests(blobs).tree(ref)
     except BlobMissing as error:
-        raise WorkspaceError(error.message) from None
+        raise unreadable(error) from None
     lost = {path: None for path, node in tree.nodes.items() if node.kind == "f" and not node.at}
     if os.path.lexists(target):
         raise WorkspaceError(f"the workspace {target} is there already")

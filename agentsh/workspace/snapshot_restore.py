@@ -14,7 +14,7 @@ from agentsh.log.store import BlobStore
 from agentsh.ports.snapshots import Step, Winding
 from agentsh.workspace.attributes import carry_from
 from agentsh.workspace.snapshot_walk import node_at, opened
-from agentsh.workspace.trees import Change, Manifests, Node, Nodes, changes
+from agentsh.workspace.trees import Change, Manifests, Node, Nodes, changes, unreadable
 
 WRITERS = 4
 FEW = 32
@@ -173,7 +173,7 @@ class Restorer:
             self._files([path for path in paths if self._kind(path) in ("f", "l")], progress)
             self._times(paths)
         except BlobMissing as error:
-            raise WorkspaceError(error.message) from None
+            raise unreadable(error) from None
         except OSError as error:
             raise WorkspaceError(f"the workspace cannot be written: {error.strerror or error}") from None
 

@@ -18,6 +18,7 @@ from agentsh.workspace.snapshot import Snapshotter, Stopped
 from agentsh.workspace.snapshot_diff import compared
 from agentsh.workspace.snapshot_restore import Restorer, plan
 from agentsh.workspace.snapshot_walk import Git
+from agentsh.workspace.trees import unreadable
 
 _T = TypeVar("_T")
 
@@ -222,7 +223,7 @@ def _translated(job: Callable[[], _T]) -> _T:
     try:
         return job()
     except BlobMissing as error:
-        raise WorkspaceError(error.message) from None
+        raise unreadable(error) from None
     except LogWriteFailed:
         raise
     except OSError as error:

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from agentsh.base.errors import BlobMissing
+from agentsh.base.errors import BlobMissing, WorkspaceError
 from agentsh.log.store import BlobStore
 
 FORMAT = "agentsh-tree/1"
@@ -188,6 +188,12 @@ class Manifests:
             return decode(self._blobs.get(ref))
         except ValueError as error:
             raise BlobMissing(f"the snapshot {ref} does not read: {error}") from None
+
+
+def unreadable(error: BlobMissing) -> WorkspaceError:
+    """Return what to say of a snapshot of which a blob is not there."""
+    why = "a copy that `pull` brings holds no snapshots; else `agentsh verify` tells what is gone"
+    return WorkspaceError(f"the snapshot of its files is not here whole: {error.message}", hint=why)
 
 
 def below(paths: Iterable[str], directory: str) -> list[str]:

@@ -143,3 +143,22 @@ def test_in_place_and_empty(shell: Shell, serve: Serve) -> None:
     target.mkdir()
     assert shell.inside("apply", last, "--to", str(target)).code == 0
     assert (target / "g").read_text() == "2\n"
+
+
+def test_a_copy_that_was_pulled_holds_no_snapshots_and_says_so(shell: Shell, tmp_path: Path) -> None:
+    """Its files are where it was copied from; what needs them says that, and what goes on without them."""
+    assert shell.run("new", "create a small project", "-p", "--model", "demo", "--empty").code == 0
+    (session,) = shell.ids
+    place = f"file://{tmp_path / 'copies'}"
+    assert shell.run("push", session, "--to", place).code == 0
+    shutil.rmtree(shell.home)
+    assert shell.run("pull", session, "--from", place).code == 0
+    for words in (["diff"], ["apply", "--to", str(tmp_path)], ["rewind", "--to", "5"], ["fork"]):
+        done = shell.inside(words[0], session, *words[1:])
+        assert (done.code, done.err.count("\n")) == (1, 1), done.err
+        assert "a copy that `pull` brings holds no snapshots" in done.err
+    refused = shell.run("resume", session, "list the files", "-p")
+    assert (refused.code, f"`agentsh resume {session} --dir PATH`" in refused.err) == (1, True), refused.err
+    (tmp_path / "new").mkdir()
+    assert shell.run("resume", session, "list the files", "-p", "--dir", str(tmp_path / "new")).code == 0
+    assert shell.inside("rewind", session, "--to", "5", "--what", "conversation").code == 0
