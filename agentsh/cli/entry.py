@@ -5,6 +5,13 @@ import os
 import signal
 import sys
 
+COMMANDS = frozenset((
+    "new", "resume", "replay", "show", "search", "context", "verify", "repair", "doctor",
+    "init", "trust", "diff", "apply", "rewind", "fork", "push", "pull", "archive",
+    "unarchive", "rm", "restore", "gc", "rename", "tag", "ls",
+))  # fmt: skip
+"""All there are, known without the framework."""
+
 
 def main() -> None:
     """Run the command line and exit with its code."""
@@ -12,11 +19,12 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _fill_closed_streams()
     argv = sys.argv[1:]
-    if argv == ["--version"]:
+    if argv in (["--version"], ["version"]):
         from agentsh import __version__
 
         print(f"agentsh {__version__}")
         return
+    argv = _meant(argv)
     code = _held(argv[1:]) if argv[:1] == ["resume"] else None
     if code is None:
         code = _hot(argv)
@@ -26,6 +34,20 @@ def main() -> None:
         code = run(argv)
     gc.freeze()  # else the interpreter looks through all of it for garbage at its end: a twentieth of a turn
     sys.exit(code)
+
+
+def _meant(argv: list[str]) -> list[str]:
+    """Return the words with their command in front: bare options are those of `new`, and `help X` is `X --help`."""
+    if argv[:1] == ["help"]:
+        return [*argv[1:2], "--help"]
+    if not argv or not argv[0].startswith("-") or argv[0] in ("-h", "--help", "--version"):
+        return argv
+    from agentsh.cli import hot, sessions
+
+    values = hot.parse(sessions.NEW, argv)
+    if values["prompt"] in COMMANDS if values else not COMMANDS.isdisjoint(argv):
+        return argv  # `agentsh --model demo ls`: not a prompt that says ls; the parser complains
+    return ["new", *argv]
 
 
 def _hot(argv: list[str]) -> int | None:

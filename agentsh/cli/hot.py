@@ -29,11 +29,12 @@ class Option(NamedTuple):
 
 
 class Argument(NamedTuple):
-    """An optional positional. metavar: how help shows it."""
+    """An optional positional. metavar: how help shows it. many: the last one; its words are joined by blanks."""
 
     name: str
     help: str
     metavar: str | None = None
+    many: bool = False
 
 
 class Command(NamedTuple):
@@ -55,12 +56,14 @@ def parse(command: Command, argv: list[str]) -> dict[str, Any] | None:
     """Return the values by name, or None where typer should have a look (help, mistakes, rare forms)."""
     by_flag = {flag: option for option in command.options for flag in option.flags}
     values = defaults(command)
-    places, words = [argument.name for argument in command.arguments], iter(argv)
+    places, words = list(command.arguments), iter(argv)
     for word in words:
         if not word.startswith("-"):
             if not places:
                 return None
-            values[places.pop(0)] = word
+            place = places[0] if places[0].many else places.pop(0)
+            before = values[place.name]
+            values[place.name] = word if before is None else f"{before} {word}"
             continue
         flag, equals, inline = word.partition("=")
         option = by_flag.get(flag)
@@ -95,6 +98,10 @@ def _value(option: Option, text: str) -> Any:
     return text
 
 
+def _kind(argument: Argument) -> Any:
+    return list[str] | None if argument.many else str | None
+
+
 def typer_function(command: Command, run: Callable[[dict[str, Any]], None]) -> Callable[..., None]:
     """Return a function whose signature makes typer parse by the table and hand the values to `run`."""
     import enum
@@ -112,7 +119,7 @@ def typer_function(command: Command, run: Callable[[dict[str, Any]], None]) -> C
         )
 
     parameters = [
-        parameter(a.name, Annotated[str | None, typer.Argument(help=a.help, metavar=a.metavar)], None)
+        parameter(a.name, Annotated[_kind(a), typer.Argument(help=a.help, metavar=a.metavar)], None)
         for a in command.arguments
     ]
     for option in command.options:
@@ -134,6 +141,7 @@ def typer_function(command: Command, run: Callable[[dict[str, Any]], None]) -> C
 
     def function(**values: Any) -> None:
         plain = {k: v.value if isinstance(v, enum.Enum) else v for k, v in values.items()}
+        plain |= {a.name: " ".join(plain[a.name]) if plain[a.name] else None for a in command.arguments if a.many}
         run({k: tuple(v) if isinstance(v, list) else v for k, v in plain.items()})
 
     function.__name__ = command.name

@@ -16,7 +16,7 @@ from agentsh.cli.hot import Argument, Command, Option
 COMMAND = Command(
     name="ls",
     help="List sessions, newest first.",
-    arguments=(Argument("query", "Words that title, id, project or tags must contain."),),
+    arguments=(Argument("query", "Words that title, id, project or tags must contain.", "WORDS", many=True),),
     options=(
         Option("tag", ("--tag",), "text", "Only sessions with this tag; may be repeated.", many=True),
         Option("all", ("--all",), "flag", "Everything, not only the newest 50; archived too.", False),

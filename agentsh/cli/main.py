@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from agentsh.cli import branching, hot, keeping, ls, sessions
-from agentsh.cli.guard import guarded
+from agentsh.cli.guard import INTERRUPTED, guarded
 
 app = typer.Typer(
     name="agentsh",
@@ -237,8 +237,15 @@ _add(ls.COMMAND, lambda values: guarded(lambda: ls.run(values)))
 
 def run(argv: list[str]) -> int:
     """Parse and run; return the exit code."""
+    wrong: Any = typer.BadParameter.__mro__[1]  # what all usage errors are; typer does not name it
     try:
-        app(argv, standalone_mode=True)
+        code = app(argv, standalone_mode=False)
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 0 if done.code is None else 1
-    return 0
+    except typer.Abort:
+        return INTERRUPTED
+    except wrong as error:
+        from agentsh.cli import misuse
+
+        return misuse.tell(error, argv)
+    return code if isinstance(code, int) else 0

@@ -91,7 +91,7 @@ class TestRanks:
                 await running.session.submit(LONG * 2)  # by the estimate within a fifth of the mark
                 assert desk.facts(ContextBuilt)[-1].estimator in ("~pieces", "o200k")
                 async with asyncio.timeout(60):  # beside the turns: a busy machine takes its time
-                    while not loaded():
+                    while not loaded():  # noqa: ASYNC110 - a thread loads them
                         await asyncio.sleep(0.02)
                 await running.session.submit(LONG)
             built = desk.facts(ContextBuilt)
