@@ -1,4 +1,4 @@
-"""Draws docs/session.svg from a real run: `python docs/make_picture.py` (in the virtual environment).
+"""Draws docs/session.svg from a real run: `python docs/make_picture.py` (with the extra `test`).
 
 Starts `agentsh new --model demo` in a home and a directory of its own, then replays the session in a pseudo terminal
 and draws what it wrote.
@@ -30,7 +30,7 @@ def main() -> None:
         cwd.mkdir()
         env = {**os.environ, "AGENTSH_HOME": str(Path(place) / "home"), "TERM": "xterm-256color"}
         env.pop("NO_COLOR", None)
-        words = [agentsh, "new", PROMPT, "--model", "demo", "--empty", "-p"]
+        words = [agentsh, "new", PROMPT, "--model", "demo", "--empty", "-p", "--mode", "auto"]
         subprocess.run(words, cwd=cwd, env=env, check=True, stdout=subprocess.DEVNULL)
         shown = pexpect.run(
             f"{agentsh} replay --last", cwd=str(cwd), env=env, dimensions=(50, COLUMNS), timeout=30, encoding="utf-8"

@@ -1,4 +1,4 @@
-"""Draws docs/screens/*.svg from real runs: `python docs/make_screens.py` (in the virtual environment).
+"""Draws docs/screens/*.svg from real runs: `python docs/make_screens.py` (with the extra `test`).
 
 Each scene starts `agentsh new --model demo` on a pseudo terminal, in a home and a directory of its own, types what a
 person would, and draws what an emulator shows then: wide and narrow, on a dark and on a light background.

@@ -7,6 +7,9 @@ from agentsh.app.diffing import SessionDiff
 from agentsh.base.text import clean, plural
 from agentsh.workspace.applying import Plan, carry_out, plan
 
+MOST_NAMED = 200
+"""Of the paths that were changed."""
+
 
 class Applied(NamedTuple):
     """What was done in `root`. late: paths that somebody changed at the last moment, and that were left alone."""
@@ -36,6 +39,13 @@ def apply(found: SessionDiff, root: Path, *, check: bool) -> Applied:
     return Applied(root, what, late)
 
 
+def _verb(what: Plan, path: str) -> str:
+    """Return what is done to a path: A(dded), M(odified), D(eleted)."""
+    if path not in what.target:
+        return "D"
+    return "M" if path in what.now else "A"
+
+
 def told(done: Applied, *, check: bool) -> list[str]:
     """Return what was done, in lines."""
     what, place, lines = done.plan, clean(str(done.root)), []
@@ -46,6 +56,9 @@ def told(done: Applied, *, check: bool) -> list[str]:
     lines += [clean(f"left alone, changed just now: {path}") for path in done.late]
     if what.conflicts:
         return [*lines, f"nothing was changed in {place}"]
+    paths = [path for path in what.paths if path not in done.late]
+    lines += [clean(f"{_verb(what, path)} {path}") for path in paths[:MOST_NAMED]]
+    lines += [f"… and {len(paths) - MOST_NAMED:,} more"] if len(paths) > MOST_NAMED else []
     if check:
         return [*lines, f"{plural(len(what.paths), 'path')} would change in {place}"]
-    return [*lines, f"{plural(len(what.paths) - len(done.late), 'path')} changed in {place}"]
+    return [*lines, f"{plural(len(paths), 'path')} changed in {place}"]

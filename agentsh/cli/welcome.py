@@ -1,4 +1,4 @@
-"""The first run on a terminal: one question where no model is configured, three lines about what will happen."""
+"""The first run on a terminal: one question where no model is configured, a few lines about what will happen."""
 
 import os
 import signal
@@ -65,7 +65,7 @@ async def _configured(provider: first_run.Provider, env: Mapping[str, str]) -> t
 
 
 def introduce(choice: "Choice", made: "Provisioned", mode: str, settings: Settings) -> None:
-    """Say what a new user has to know, in three lines, once."""
+    """Say what a new user has to know, in a few lines, once."""
     kind = sandboxes.choice(settings)[0]
     for name, text in first_run.explained(choice, made, mode, kind, network=settings.sandbox.network):
         _say(f"  {name:<11}" if _columns() >= NARROW else f"  {name}: ", text)

@@ -158,6 +158,8 @@ class Calls:
         room = width - len(call.name) - 6
         if style is theme.GOOD:
             room -= min(cell_len(call.subject), width // 2)
+        elif fact.status == "denied":  # what was denied is told too, not only why
+            room -= min(cell_len(call.subject), width // 4)
         end = fit(" · ".join(parts), max(room, 8))
         subject = fit(call.subject, max(width - len(call.name) - len(end) - 7, 0))
         line = Text.assemble(("● ", style), (call.name, theme.BOLD))

@@ -11,7 +11,7 @@ def recovered(fact: Recovered) -> str:
     if fact.turn:
         found.append("the last turn was cut off")
     if fact.may_have_run:
-        found.append(f"{plural(len(fact.may_have_run), 'command')} may have run: {', '.join(fact.may_have_run)}")
+        found.append(f"{plural(len(fact.may_have_run), 'call')} may have run: {', '.join(fact.may_have_run)}")
     if fact.calls:
         found.append(f"{plural(fact.calls, 'open tool call')} closed, none run again")
     if fact.cut_bytes:

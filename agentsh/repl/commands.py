@@ -213,6 +213,8 @@ async def run(name: str, argument: str, context: SlashContext) -> SlashOutcome:
         own = (await asyncio.to_thread(context.io.custom)).get(name)
         if own is not None:
             return SlashOutcome(send=filled_in(own.text, argument))
+        if name == "steer":
+            return SlashOutcome(["there is no /steer here: Ctrl-S sends what is typed into the running turn"])
         near = difflib.get_close_matches(name, COMMANDS, 1, 0.5)
         return SlashOutcome([f"there is no /{name}; " + (f"did you mean /{near[0]}?" if near else "see /help")])
     if argument and not command.usage:

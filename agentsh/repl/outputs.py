@@ -68,7 +68,8 @@ class Outputs:
                 first, _, detail = self._clean(fact.for_user).partition("\n")
                 if fact.output:
                     detail = self._clean(fact.output)
-                elif any(left_out(line) for line in detail.split("\n")):  # the model was told all of it
+                elif not detail.strip() or any(left_out(line) for line in detail.split("\n")):
+                    # The model was told all of it: names, lines of a file, which the screen counts only.
                     detail = _ENDING.sub("", self._clean(fact.for_model), count=1)
                 return Printed(one_line(first, HEAD_CHARS), detail)
 

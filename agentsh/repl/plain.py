@@ -211,15 +211,24 @@ class PlainPrompt:
         if not text.strip():
             text, self._draft = self._draft, ""
             self._actions.enter(text, self._images.of(text))
-        elif working and text.startswith("/steer "):
-            self._say([f"  steers: {one_line(text[7:], 300)}"])
-            self._actions.steer(text[7:].strip(), ())
+        elif text.partition(" ")[0] == "/steer":
+            self._steer(text[7:].strip(), working=working)
         else:
             if working and not text.startswith("/"):
                 self._say([f"  queued: {one_line(text, 300)}"])
             self._draft = ""
             self._actions.enter(text, ())
         asyncio.get_running_loop().call_soon(self.refresh)
+
+    def _steer(self, text: str, *, working: bool) -> None:
+        if not text:
+            self._say(["  /steer TEXT: the text joins the running turn"])
+        elif working:
+            self._say([f"  steers: {one_line(text, 300)}"])
+            self._actions.steer(text, ())
+        else:
+            self._say(["  no turn is running that it could join"])
+            self.give_back(text)
 
     def _answer(self, asked: AskedInWords, line: str) -> None:
         answer = asked.answered(line)

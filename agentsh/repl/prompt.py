@@ -208,6 +208,12 @@ class Prompt:
     def after_ctrl_c(self) -> None:
         """Count a Ctrl-C: one more soon after it leaves."""
         self._ctrl_c_s = self._now_s()
+        asyncio.get_running_loop().call_later(TWICE_S, self._no_longer_twice)
+
+    def _no_longer_twice(self) -> None:
+        if self.hinting and not self.ctrl_c_again:
+            self.hinting = False
+            self.refresh()
 
     @property
     def ctrl_c_again(self) -> bool:

@@ -31,3 +31,12 @@ def test_what_the_screen_has_whole_is_shown_as_there() -> None:
     outputs = Outputs(text)
     outputs.on(Story().event(fact))
     assert outputs.printed(0) == Printed("read x", "line")
+
+
+def test_what_the_screen_only_counts_is_shown_as_the_model_was_told() -> None:
+    fact = ToolResult(
+        call="c", status="ok", duration_ms=1, for_model="a.py\t12\nsrc/", for_user="list . · 2 entries", exit=None
+    )
+    outputs = Outputs(text)
+    outputs.on(Story().event(fact))
+    assert outputs.printed(0) == Printed("list . · 2 entries", "a.py\t12\nsrc/")

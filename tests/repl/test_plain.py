@@ -129,6 +129,10 @@ def test_a_text_steers_by_a_word() -> None:
         seen(t, "steers: be quick")
         t.type("\x03")
         seen(t, "was not sent")
+        t.type("/steer too late\r")
+        seen(t, "no turn is running that it could join")
+        t.type("\r")
+        seen(t, "You said: too late")
 
 
 @pytest.mark.parametrize(
@@ -153,6 +157,8 @@ def test_every_way_into_it_is_plain_from_the_first_byte(
         invited(t, 1)
         t.type("/sessions\r")
         seen(t, "/resume N")
+        (session,) = (place.name for place in (shell.home / "sessions").iterdir())
+        assert f"1  {session}" in t.raw
         t.type("/status\r")
         t.wait(lambda: t.raw.count("mode") >= 2)
         t.type("/clear\r")

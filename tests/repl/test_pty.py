@@ -73,6 +73,7 @@ def test_ctrl_c_stops_a_turn_then_clears_then_leaves() -> None:
         assert "tick" not in t.page.replace("tick 0", "")[: t.page.index("●")]
         t.type("half a line\x03")
         t.wait(lambda: "half a line" not in t.page and "Ctrl-C again to leave" in t.page)
+        t.wait(lambda: "again to leave" not in t.page)  # it is true for two seconds
         t.type("\x1b[A")  # Up: nothing typed is lost
         t.wait(lambda: "› half a line" in t.page)
         t.type("\x03\x03\x03")

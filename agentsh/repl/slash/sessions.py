@@ -16,7 +16,10 @@ async def run(context: SlashContext, argument: str) -> SlashOutcome:
     menu = Menu("Sessions", [_item(s, own) for s in listed], own, backend.preview, backend.search)
     if context.io.pick is None:
         columns = context.io.display().get_size().columns - 1
-        return SlashOutcome([*numbered(menu, columns), "  go on with one: /resume N, or /resume ID"])
+        named = [Item(item.key, f"{item.key}  {item.label}", item.notes) for item in menu.items]
+        return SlashOutcome(
+            [*numbered(Menu(menu.title, named), columns), "  go on with one: /resume N, or /resume ID"]
+        )
     key = await context.io.pick(menu)
     return SlashOutcome() if key is None else await go_to(context, key)
 
