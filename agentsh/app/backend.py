@@ -18,7 +18,7 @@ from agentsh.app.texts import BlobTexts
 from agentsh.app.wiring import RENDERERS, load
 from agentsh.base.errors import NotTrusted, SessionReadOnly
 from agentsh.base.palette import Palette
-from agentsh.base.text import age, one_line
+from agentsh.base.text import one_line
 from agentsh.events.turn import AgentMessage, UserMessage
 from agentsh.repl.backend import CustomCommand, ExportFormat, Finding, Granted, Listed, Setting
 
@@ -153,7 +153,7 @@ class AppBackend:
 
 def _listed(row: Row, now_ns: int) -> Listed:
     summary, cost = row.summary, row.summary.get("cost_usd")
-    about = [age((now_ns - row.place.updated_ns) / 1e9) if row.place.updated_ns else "?", row.state]
+    about = [row.age(now_ns), row.state]
     if cost is not None:
         about.append(f"${cost:.2f}" if cost >= 0.995 else f"${cost:.4f}")
     title = one_line(str(summary.get("title") or ""), 200)

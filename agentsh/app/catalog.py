@@ -7,12 +7,15 @@ import json
 import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from agentsh.app.paths import Home, Homes
 from agentsh.app.stores import event_store
 from agentsh.base.errors import AgentshError, SessionAmbiguous, SessionHeld, SessionMissing, SessionReadOnly
 from agentsh.base.ids import is_session_id, matching_ids
+from agentsh.base.text import age
 from agentsh.events.summary import VERSION, summarise
 from agentsh.log.files import RealFiles
 from agentsh.log.lease import holder_of
@@ -55,6 +58,16 @@ class Row(NamedTuple):
     summary: dict[str, Any]
     state: str
     holder: Holder | None
+
+    def age(self, now_ns: int) -> str:
+        """Return how long ago it was written; by its last event where its file is newer, as in a fresh checkout."""
+        if not self.place.updated_ns:
+            return "?"
+        then_s = self.place.updated_ns / 1e9
+        with suppress(KeyError, TypeError, ValueError):
+            event = datetime.fromisoformat(self.summary["updated"])
+            then_s = min(then_s, event.timestamp())
+        return age(now_ns / 1e9 - then_s)
 
 
 class Filter(NamedTuple):

@@ -40,6 +40,7 @@ from agentsh.ports.snapshots import Step
 if TYPE_CHECKING:
     from agentsh.workspace.snapshot_walk import Git
 
+FORK = " (fork)"
 BY = f"agentsh {__version__}"
 Progress = Callable[[int, int, int], None]
 
@@ -158,7 +159,7 @@ async def _begin(log: OpenLog, child: str, state: SessionState, origin: Workspac
     if origin.start is not None:
         workspace = workspace.model_copy(update={"start": origin.start})
     init = SessionInit(
-        id=child, title=state.title, cwd=state.cwd, project=state.project, model=state.model, mode=state.mode,
+        id=child, title=_title(state.title), cwd=state.cwd, project=state.project, model=state.model, mode=state.mode,
         workspace=workspace,
     )  # fmt: skip
     ts = timestamp(SystemClock().now())
@@ -168,6 +169,11 @@ async def _begin(log: OpenLog, child: str, state: SessionState, origin: Workspac
     for record in records:
         apply(state, decode(record))
     await log.checkpoint(encode_state(state), reducer=reducer(), keep=KEEP)
+
+
+def _title(title: str | None) -> str | None:
+    """Return what a fork is called, so that two rows of a list are not the same."""
+    return title if title is None or title.endswith(FORK) else title + FORK
 
 
 def _workspace(

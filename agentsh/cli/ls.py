@@ -8,7 +8,7 @@ from typing import Any
 from agentsh.app.catalog import Filter, Row, places, rows
 from agentsh.app.paths import Homes, find_homes, here
 from agentsh.app.width import columns_from
-from agentsh.base.text import age, clean, one_line
+from agentsh.base.text import clean, one_line
 from agentsh.cli.columns import fit, width
 from agentsh.cli.guard import print_json
 from agentsh.cli.hot import Argument, Command, Option
@@ -118,7 +118,7 @@ def _cells(row: Row, now_ns: int, wide: bool) -> list[str]:
         title = f"[{one_line(' '.join(s['tags']), 200)}] {title}"
     cells = [
         row.place.id,
-        age((now_ns - row.place.updated_ns) / 1e9) if row.place.updated_ns else "?",
+        row.age(now_ns),
         f"pid {row.holder.pid}" if row.holder else row.state,
         str(s.get("turns") or 0),
         count(tokens),

@@ -5,7 +5,7 @@ from typing import Any
 
 from agentsh.app.catalog import ARCHIVE_NAME, LOG_NAME, Row, find, row_of
 from agentsh.app.paths import find_homes, here
-from agentsh.base.text import age, clean, plural
+from agentsh.base.text import clean, plural
 from agentsh.cli import ls
 from agentsh.cli.guard import print_json
 from agentsh.cli.ls import count
@@ -48,7 +48,7 @@ def _facts(row: Row, now_ns: int) -> list[tuple[str, str]]:
         ("title", s.get("title") or "(no prompt yet)"),
         ("state", f"running, {row.holder}" if row.holder else row.state),
         ("created", s.get("created") or "?"),
-        ("updated", f"{age((now_ns - row.place.updated_ns) / 1e9)} ago"),
+        ("updated", f"{row.age(now_ns)} ago"),
         ("model", f"{s.get('model') or '?'}, mode {s.get('mode') or '?'}"),
         ("turns", str(s.get("turns") or 0)),
         ("tokens", tokens),
