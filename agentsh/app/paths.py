@@ -77,7 +77,7 @@ def find_homes(cwd: Path | None, env: Mapping[str, str]) -> Homes:
     named = env.get("AGENTSH_HOME")
     if named:
         home = Home(Path(named).expanduser().absolute(), trusted=True)
-        if home.root.exists() and not home.root.is_dir():
+        if os.path.exists(home.root) and not os.path.isdir(home.root):
             from agentsh.base.errors import UsageProblem
 
             raise UsageProblem(f"AGENTSH_HOME {home.root} is there, and no directory", hint="name a directory")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from agentsh.app.catalog import Place, check_plain, find, held_hint, refuse_held
 from agentsh.app.paths import find_homes, here
-from agentsh.base.errors import NotTrusted, SessionHeld, SessionReadOnly, UsageProblem, WorkspaceError
+from agentsh.base.errors import NotTrusted, SessionHeld, SessionReadOnly, UsageProblem
 from agentsh.cli.options import RunOptions
 
 if TYPE_CHECKING:
