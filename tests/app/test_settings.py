@@ -73,6 +73,8 @@ def test_a_byte_order_mark_is_read(user: User) -> None:
     [
         ("mood = 1", "mood"),
         ("[session]\nsteps = 1", "session.steps"),
+        ("modle = 'x'", "modle: there is no such setting; did you mean model?"),
+        ("[session]\nmax_step = 1", "session.max_step: there is no such setting; did you mean max_steps?"),
         ("[session]\nmode = 'wild'", "session.mode"),
         ("[session]\nmax_steps = 0", "session.max_steps"),
         ("[session]\nmax_steps = 'many'", "session.max_steps"),
