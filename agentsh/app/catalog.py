@@ -323,7 +323,7 @@ def find(homes: Homes, text: str | None, *, last: bool = False) -> Place:
         return found[0]
     matches = _by_id(homes, text) or _by_title(homes, text)
     if not matches:
-        raise SessionMissing(f"no session {text!r}", hint="`agentsh ls --all` lists them")
+        raise SessionMissing(f"no session {text!r}", hint=_where(homes, text))
     if len(matches) > 1:
         matches.sort(key=lambda p: p.updated_ns, reverse=True)
         raise SessionAmbiguous(
@@ -332,6 +332,17 @@ def find(homes: Homes, text: str | None, *, last: bool = False) -> Place:
     if (what := no_directory(matches[0])) is not None:
         raise SessionMissing(f"no session {matches[0].id}: sessions/{matches[0].id} is {what}", hint=DIRECTORY_HINT)
     return matches[0]
+
+
+def _where(homes: Homes, text: str) -> str:
+    """Return what to do about a session that is not there: it may be in the trash."""
+    from agentsh.stores.trash import Trash
+
+    ids = {t.session for home in homes.read for t in Trash(str(home.root)).listed() if t.whole}
+    found = matching_ids(sorted(ids), text)
+    if len(found) == 1:
+        return f"it is in the trash: `agentsh restore {found[0]}` takes it back"
+    return "`agentsh ls --all` lists them" + ("; several in the trash fit: give more of the id" if found else "")
 
 
 DIRECTORY_HINT = "a session is a directory: put it there itself, or remove what is there"

@@ -144,6 +144,8 @@ def _with_key(settings: Settings, choice: Choice) -> Choice:
         hint = f"set {profile.api_key_env}"
     elif profile is not None and profile.base_url is not None:
         hint = f"api_key_env in [models.{choice.profile}] names the variable that holds it"
+    if profile is None and settings.models:
+        hint = f"the profiles are {', '.join(sorted(settings.models))}; for a model of this host {hint}"
     raise ModelKeyMissing(f"there is no key for {choice.model} at {choice.host or 'its server'}", hint=hint)
 
 

@@ -26,8 +26,10 @@ def uploads(homes: Homes, env: Mapping[str, str]) -> Iterator[Line]:
     if url is None:
         yield ok("upload", "not configured")
         return
-    yield from _reached(url, min(settings.checkpoint.upload_timeout_s, PROBE_S), env)
     failed = [(place.id, state) for place in places([home]) if (state := state_of(place)) and _failed(state, url)]
+    reached = list(_reached(url, min(settings.checkpoint.upload_timeout_s, PROBE_S), env))
+    # That it can be asked is no good news where what was brought there was refused.
+    yield from (line for line in reached if line.state != "ok" or not failed)
     for session, state in failed[:MAX_NAMED]:
         yield warn("upload", f"{session}: {state.problem}", f"`agentsh push {session}`")
     behind = sum(1 for _ in pending(home, url))

@@ -12,6 +12,8 @@ WHOLE = frozenset({"options", "price"})
 """Tables that are one value."""
 _USER = re.compile(r"//[^/@\s]+@")
 _HIDDEN = re.compile(r"key|token|secret|passw|credential|authorization", re.IGNORECASE)
+_OPEN = frozenset({"keys"})
+"""Words for which the pattern is too wide: `ui.keys` says how to edit, not what to unlock."""
 _NAMES_A_VARIABLE = "api_key_env"
 
 
@@ -52,7 +54,7 @@ def _shown(name: str, value: Any) -> str:
         return "-"
     text = value if isinstance(value, str) else json.dumps(_without_secrets(value), ensure_ascii=False)
     last = name.rpartition(".")[2]
-    if isinstance(value, str) and last != _NAMES_A_VARIABLE and _HIDDEN.search(last):
+    if isinstance(value, str) and last not in {_NAMES_A_VARIABLE, *_OPEN} and _HIDDEN.search(last):
         return "(hidden)"
     return _USER.sub("//…@", text)
 

@@ -69,10 +69,18 @@ def here() -> Path | None:
 
 
 def find_homes(cwd: Path | None, env: Mapping[str, str]) -> Homes:
-    """Return the homes for a command that is run in `cwd`, which may be gone. Creates nothing."""
+    """Return the homes for a command that is run in `cwd`, which may be gone. Creates nothing.
+
+    Raises:
+        UsageProblem: AGENTSH_HOME names what is no directory.
+    """
     named = env.get("AGENTSH_HOME")
     if named:
         home = Home(Path(named).expanduser().absolute(), trusted=True)
+        if os.path.exists(home.root) and not os.path.isdir(home.root):
+            from agentsh.base.errors import UsageProblem
+
+            raise UsageProblem(f"AGENTSH_HOME {home.root} is there, and no directory", hint="name a directory")
         return Homes((home,), home)
     own = Home(user_home(env), trusted=True)
     found = None if cwd is None else _walk_up(cwd)

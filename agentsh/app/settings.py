@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from agentsh.app.hosts import check_bucket_url, host_of
 from agentsh.app.paths import Homes, user_home
+from agentsh.app.programs import rooted
 from agentsh.app.toolset import Editing, preferred
 from agentsh.app.width import read_aloud
 from agentsh.app.wiring import WIRES
@@ -270,7 +271,7 @@ def layers(homes: Homes, env: Mapping[str, str]) -> list[tuple[str, dict[str, An
     Raises:
         UsageProblem: a file is no TOML.
     """
-    found = [(str(file), _read(file)) for file in _files(homes, env)]
+    found = [(str(file), rooted(_read(file), file.parent)) for file in _files(homes, env)]
     if env.get("AGENTSH_MODEL"):
         found.append(("AGENTSH_MODEL", {"model": env["AGENTSH_MODEL"]}))
     if "AGENTSH_SCREEN_READER" in env:

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -84,7 +85,7 @@ def push(place: Place, url: str, by: "Pusher", *, durable_seq: int = 0, replace:
     try:
         done = by.push(place.id, durable_seq=durable_seq, about=about, replace=replace)
     except AgentshError as error:
-        remember(place, State(url, "", 0, _now(), error.message))
+        remember_failure(place, url, error)
         raise
     remember(place, State(url, place.stamp, done.last_seq, _now()))
     return done
@@ -113,6 +114,18 @@ def problem_since(home: Home, session: str, since: str) -> str | None:
     place = place_of(home, session)
     state = state_of(place) if place is not None else None
     return state.problem if state is not None and state.at >= since else None
+
+
+def lacking(url: str) -> str | None:
+    """Return what uploads to `url` lack on this machine, as far as that is known without a look at the place."""
+    if url.startswith("file:") or find_spec("obstore") is not None:
+        return None
+    return f"{url} needs the package obstore (`pip install 'agentsh[upload]'` brings it)"
+
+
+def remember_failure(place: Place, url: str, error: AgentshError) -> None:
+    """Keep that a push did not work, and why."""
+    remember(place, State(url, "", 0, _now(), error.message))
 
 
 def remember(place: Place, state: State) -> None:

@@ -8,7 +8,7 @@ is worked out at its first use. Only what was given is kept in an object; the re
 """
 
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import (
     Annotated,
@@ -218,8 +218,17 @@ def _fill(value: Value, given: Mapping[str, Any]) -> None:
     if len(held) != len(given):
         unknown = {name: member for name, member in given.items() if name not in held}
         if kind._refuses:
-            raise Misfit("there is no such setting", next(iter(unknown)))
+            name = next(iter(unknown))
+            raise Misfit("there is no such setting" + _meant(name, kind.model_fields), name)
         object.__setattr__(value, "_unknown", unknown)
+
+
+def _meant(name: str, names: Iterable[str]) -> str:
+    """Return `; did you mean …?` where a name is nearly another one, or nothing."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(names), 1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _prepare(kind: type[Value]) -> tuple[tuple[str, frozenset[type], Callable[[Any], Any], bool], ...]:

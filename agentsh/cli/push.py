@@ -7,7 +7,7 @@ from agentsh.app.catalog import find, places
 from agentsh.app.hosts import check_bucket_url
 from agentsh.app.paths import find_homes, here
 from agentsh.app.settings import load_settings
-from agentsh.app.uploading import open_bucket, pending, place_of, push, pusher
+from agentsh.app.uploading import open_bucket, pending, place_of, push, pusher, remember_failure
 from agentsh.base.errors import AgentshError, SessionMissing, StorageError, UsageProblem
 from agentsh.base.text import plural
 from agentsh.cli.guard import complain
@@ -55,7 +55,12 @@ def outbox(session: str) -> int:
     url = settings.checkpoint.upload
     if url is None:
         return 0
-    bucket = open_bucket(url, settings.checkpoint.upload_timeout_s, os.environ)
+    try:
+        bucket = open_bucket(url, settings.checkpoint.upload_timeout_s, os.environ)
+    except AgentshError as error:
+        if (place := place_of(home, session)) is not None:
+            remember_failure(place, url, error)
+        raise
     mover = pusher(home, bucket)
 
     def attempt(durable_seq: int) -> None:

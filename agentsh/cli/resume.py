@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from agentsh.app.catalog import Place, check_plain, find, held_hint, refuse_held
 from agentsh.app.paths import find_homes, here
-from agentsh.base.errors import NotTrusted, SessionHeld, SessionReadOnly, UsageProblem, WorkspaceError
+from agentsh.base.errors import NotTrusted, SessionHeld, SessionReadOnly, UsageProblem
 from agentsh.cli.options import RunOptions
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def run(options: ResumeOptions) -> int:
     check_plain(place)
     directory = options.directory.expanduser().absolute() if options.directory else None
     if directory is not None and not directory.is_dir():
-        raise WorkspaceError(f"{directory} is no directory", hint="--dir names where the workspace is now")
+        raise UsageProblem(f"--dir {directory}: there is no such directory", hint="where the workspace is now")
     try:
         return _go_on(options, homes, place, directory, words)
     except SessionHeld as held:

@@ -16,7 +16,7 @@ _MODE = Option(
     "mode",
     ("--mode",),
     "choice",
-    "ask: before effects; auto: edits run, commands ask; plan: read-only; yolo: never.",
+    "ask: before effects; auto: edits run, commands ask; plan: read-only; yolo: nothing asks.",
     choices=("ask", "auto", "plan", "yolo"),
 )
 _PRINT = Option("print_only", ("-p", "--print"), "flag", "No terminal: print the final answer only.", False)

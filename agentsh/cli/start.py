@@ -83,9 +83,9 @@ def _tell_of_upload(running: Running, settings: Settings, began: str) -> None:
     """Say at the end, in one line, that copies do not work; while a session runs nothing disturbs it."""
     if settings.checkpoint.upload is None:
         return
-    from agentsh.app.uploading import problem_since
+    from agentsh.app.uploading import lacking, problem_since
 
-    problem = problem_since(running.home, running.id, began)
+    problem = problem_since(running.home, running.id, began) or lacking(settings.checkpoint.upload)
     if problem is not None:
         hint = f"`agentsh push {running.id}` tries again, `agentsh doctor` tells more"
         print(clean(f"agentsh: the copy of this session is behind: {problem} ({hint})"), file=sys.stderr)

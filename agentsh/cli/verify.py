@@ -62,7 +62,7 @@ def run(
             _tell_contexts(checks)
     bar.wipe()
     if everything and not as_json:
-        print(f"{count} sessions, {damaged} damaged" if count else "No sessions.")
+        print(f"{plural(count, 'session')}, {damaged:,} damaged" if count else "No sessions.")
         if contexts and count:
             print(f"{plural(requests, 'request')}, {requests - different:,} built again byte for byte")
     return EXIT_DAMAGED if damaged or different else 0

@@ -1,5 +1,6 @@
 """The storage contract: what every place that keeps logs and blobs promises. Stores never see an event type."""
 
+import re
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
@@ -70,6 +71,9 @@ class Recovery(NamedTuple):
         return bool(self.cut_bytes or self.newline_added or self.quarantined or self.damages)
 
 
+_STAMP = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
+
+
 class Holder(NamedTuple):
     """Who has the lease of a session, for people; never used to decide anything. pid: 0 where it is not known."""
 
@@ -82,7 +86,13 @@ class Holder(NamedTuple):
         if not self.pid:
             return "another process"
         place = f" on {self.tty}" if self.tty else ""
-        return f"pid {self.pid} at {self.host}{place}, since {self.since}"
+        return f"pid {self.pid} at {self.host}{place}, since {_to_the_second(self.since)}"
+
+
+def _to_the_second(stamp: str) -> str:
+    """Return a timestamp for people; what is none, as it is."""
+    whole = _STAMP.fullmatch(stamp)
+    return f"{whole[1]} {whole[2]} UTC" if whole else stamp
 
 
 class OpenLog(Protocol):

@@ -29,6 +29,7 @@ def test_each_setting_with_its_origin_the_last_source_wins(tmp_path: Path) -> No
         '{"api_key_id": "(hidden)", "temperature": 1}', str(project / "agentsh.toml")
     )  # fmt: skip
     assert found["models.x.wire"][1] == "default"
+    assert not [name for name, (value, origin) in found.items() if value == "(hidden)"], "a default hides nothing"
 
 
 def test_a_record_keeps_what_happened_and_not_what_was_said() -> None:

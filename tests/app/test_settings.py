@@ -73,6 +73,8 @@ def test_a_byte_order_mark_is_read(user: User) -> None:
     [
         ("mood = 1", "mood"),
         ("[session]\nsteps = 1", "session.steps"),
+        ("modle = 'x'", "modle: there is no such setting; did you mean model?"),
+        ("[session]\nmax_step = 1", "session.max_step: there is no such setting; did you mean max_steps?"),
         ("[session]\nmode = 'wild'", "session.mode"),
         ("[session]\nmax_steps = 0", "session.max_steps"),
         ("[session]\nmax_steps = 'many'", "session.max_steps"),
@@ -191,3 +193,24 @@ def test_a_pattern_of_secrets_has_to_find_something(user: User, pattern: str, wh
     user.config.write_text(f"[secrets]\npatterns = ['{pattern}']")
     with pytest.raises(UsageProblem, match=why):
         user.load()
+
+
+def test_a_hook_with_a_slash_is_a_path_from_the_file_that_names_it(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in (user.own.parent, user.config.parent):
+        (place / "hooks").mkdir()
+        (place / "hooks" / "x").write_text("#!/bin/sh")
+    user.own.write_text(
+        '[hooks.mine]\ncommand = ["./hooks/x", "./hooks/x", "../none", "v"]\n[hooks.gone]\ncommand = ["hooks/gone"]\n'
+    )
+    user.config.write_text('[hooks.theirs]\ncommand = ["hooks/x"]\n[hooks.plain]\ncommand = ["jq", "."]\n')
+    monkeypatch.chdir(user.config.parent)
+    found = {name: hook.command for name, hook in user.load().hooks.items()}
+    own, theirs = user.own.parent / "hooks", user.config.parent / "hooks"
+    assert found == {
+        "mine": (str(own / "x"), str(own / "x"), "../none", "v"),
+        "gone": (str(own / "gone"),),
+        "theirs": (str(theirs / "x"),),
+        "plain": ("jq", "."),
+    }

@@ -107,7 +107,7 @@ def test_verify_of_a_home_that_is_not_trusted_changes_nothing(home: Path) -> Non
     names = sorted(home.iterdir())
     done = run(home, "verify", "--all", cwd=home, AGENTSH_HOME="")
     assert done.code == 0, done.err
-    assert "1 sessions, 0 damaged" in done.out
+    assert "1 session, 0 damaged" in done.out
     assert sorted(home.iterdir()) == names
     assert run(home, "repair", sid(1), "--yes", cwd=home, AGENTSH_HOME="").code == 2
 

@@ -42,3 +42,33 @@ def test_words_that_mean_a_command_without_naming_it(shell: Shell) -> None:
     assert shell.run("version").text == shell.run("--version").text
     assert shell.run("help", "ls").text == shell.run("ls", "--help").text
     assert shell.run("help").text == shell.run("--help").text
+
+
+def test_what_is_not_there_is_told_with_the_way_to_it(shell: Shell) -> None:
+    assert shell.run("-p", "--model", "demo", "--empty", "hi").code == 0
+    (session,) = shell.ids
+    gone = shell.run("resume", session, "--dir", "/nonexistent", "-p", "on")
+    assert (gone.code, "--dir /nonexistent: there is no such directory" in gone.err) == (2, True)
+    assert shell.run("rm", "--yes", session).code == 0
+    for command in ("show", "replay", "resume", "diff", "rm"):
+        for name in (session, session[-6:]):
+            done = shell.run(command, name)
+            assert (done.code, done.out) == (3, b"")
+            assert f"it is in the trash: `agentsh restore {session}`" in done.err
+    assert shell.run("restore", session).code == 0
+    assert "`agentsh ls --all` lists them" in shell.run("show", "nothing-of-that").err
+
+    file = shell.home / "a-file"
+    file.touch()
+    for words in (["ls"], ["show"], ["new", "hi", "-p"], ["verify", "--all"], ["gc"], ["doctor"]):
+        done = shell.run(*words, AGENTSH_HOME=str(file))
+        assert (done.code, done.out) == (2, b"")
+        assert done.err == f"agentsh: AGENTSH_HOME {file} is there, and no directory (name a directory)\n"
+
+
+def test_a_misspelt_profile_is_told_with_those_that_there_are(shell: Shell) -> None:
+    shell.home.mkdir(parents=True, exist_ok=True)
+    (shell.home / "agentsh.toml").write_text('[models.local]\nbase_url = "http://127.0.0.1:9/v1"\n[models.b]\n')
+    done = shell.run("new", "hi", "-p", "--model", "lokal")
+    assert done.code != 0
+    assert "the profiles are b, local; for a model of this host set OPENAI_API_KEY" in done.err

@@ -155,8 +155,8 @@ events = ["session_opened", "turn_finished", "session_closed"]
 @pytest.mark.skipif(HELD != "bwrap", reason="no bubblewrap here")
 def test_a_hook_that_is_in_the_workspace_cannot_be_changed(shell: Shell, serve: Serve) -> None:
     """In place, a hook of the project is in reach of commands, and agentsh runs it outside of the sandbox."""
-    configure(shell, '[hooks.x]\ncommand = ["./a/hooks/h"]\n')
     hook = shell.cwd / "a" / "hooks" / "h"
+    configure(shell, f'[hooks.x]\ncommand = ["{hook}"]\n')
     hook.parent.mkdir(parents=True)
     hook.write_text("#!/bin/sh\n")
     hook.chmod(0o755)
@@ -201,7 +201,7 @@ def test_in_the_users_own_directory_keys_are_asked_about(shell: Shell, serve: Se
 @NEEDS_SANDBOX
 def test_a_hook_that_is_a_link_is_what_it_led_to(shell: Shell, serve: Serve) -> None:
     """A link cannot be held where it stands, so it is followed once, before any command runs."""
-    configure(shell, '[hooks.x]\ncommand = ["./h"]\n')
+    configure(shell, f'[hooks.x]\ncommand = ["{shell.cwd / "h"}"]\n')
     hook, pwned = shell.home / "h", shell.home / "pwned"
     hook.write_text("#!/bin/sh\n")
     hook.chmod(0o755)

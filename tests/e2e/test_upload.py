@@ -119,6 +119,31 @@ def test_what_does_not_work_is_one_line_at_the_end_and_told_by_doctor(
     assert shell.run("push", session, also=env).code == 0
 
 
+def test_a_place_that_cannot_be_written_does_not_answer_well(shell: Shell, serve: Serve, tmp_path: Path) -> None:
+    """A directory that takes nothing looks, to who only asks what is in it, like one that holds nothing yet."""
+    serve(reply("One."))
+    (tmp_path / "file").touch()
+    configured(shell, f"file://{tmp_path}/file/place")
+    assert shell.run("new", "hello", "-p").code == 0
+    wait_for(lambda: state(shell, shell.ids[0]).get("problem"))
+    told = [line for line in shell.inside("doctor", "--json").events if line["subject"] == "upload"]
+    assert told
+    assert "ok" not in [line["state"] for line in told]
+
+
+def test_a_missing_package_is_told_at_once_and_remembered(shell: Shell, serve: Serve, tmp_path: Path) -> None:
+    serve(reply("One."))
+    configured(shell, "s3://bucket/path")
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "sitecustomize.py").write_text("import sys\nsys.modules['obstore'] = None\n")
+    path = f"{tmp_path / 'hidden'}:{os.environ.get('PYTHONPATH', '')}"
+    done = shell.run("new", "hello", "-p", PYTHONPATH=path)
+    assert done.code == 0
+    assert done.err.count("\n") == 1
+    assert "needs the package obstore (`pip install 'agentsh[upload]'" in done.err
+    wait_for(lambda: "obstore" in (state(shell, shell.ids[0]).get("problem") or ""))
+
+
 def test_kill_9_of_the_session_loses_no_upload(shell: Shell, serve: Serve, s3: S3, tmp_path: Path) -> None:
     """The pipe closes with the process, and what was acknowledged goes up all the same."""
     server = serve(reply("One."), hang("half an answer"))

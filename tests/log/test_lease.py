@@ -153,6 +153,14 @@ async def test_content_only_informs(tmp_path: Path, content: bytes) -> None:
     await opened.log.close()
 
 
+def test_a_holder_is_told_to_the_second() -> None:
+    told = '{"pid":7,"host":"h","since":"%s"}'
+    assert str(parse_holder((told % "2026-11-30T16:14:13.507435Z").encode())) == (
+        "pid 7 at h, since 2026-11-30 16:14:13 UTC"
+    )
+    assert str(parse_holder((told % "Tuesday").encode())) == "pid 7 at h, since Tuesday"
+
+
 async def test_a_pid_that_is_somebody_else_now_does_not_hold(tmp_path: Path) -> None:
     store = await new_session(tmp_path)
     (tmp_path / "sessions" / SESSION / "lock").write_text(

@@ -33,8 +33,8 @@ async def test_a_turn_is_taken_back_with_its_prompt_and_comes_again() -> None:
     assert len(r.facts(RewindUndone)) == 1
     assert (await commands.run("redo", "", context)).rows == ["  there is no rewind to undo"]
     assert (await commands.run("rewind", "1 files", context)).draft == "", "the talk stays"
-    for wrong in ("9", "x", "2 everything"):
-        with pytest.raises(UsageProblem):
+    for wrong, said in (("9", "the turns are 1 to 3"), ("x", "name a turn"), ("2 everything", "name a turn")):
+        with pytest.raises(UsageProblem, match=said):
             await commands.run("rewind", wrong, context)
     await r.session.close()
 

@@ -33,6 +33,10 @@ async def run(context: SlashContext, argument: str) -> SlashOutcome:
         return SlashOutcome() if chosen is None else await run(context, chosen)
     moment = next((m for m in moments if str(m.number) == number), None)
     what = WORDS.get(word.strip())
+    if moment is None and number.isdecimal():
+        first, last = moments[0].number, moments[-1].number
+        there = f"there is only turn {last}" if first == last else f"the turns are {first} to {last}"
+        raise UsageProblem(f"/rewind {one_line(argument, 60)}: there is no such turn; {there}")
     if moment is None or what is None:
         raise UsageProblem(f"/rewind {one_line(argument, 60)}: name a turn, then `files` or `talk` where not both")
     outcome = await context.session.rewind(moment.to_seq, what)
