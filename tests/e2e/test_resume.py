@@ -56,7 +56,7 @@ def test_a_workspace_that_is_gone_is_refused_and_dir_goes_on_in_another(
     done = shell.run("resume", "--last", "second", "-p")
     assert (done.code, len(done.err.splitlines())) == (1, 1)
     assert "--dir" in done.err
-    assert shell.run("resume", "--last", "second", "-p", "--dir", str(tmp_path / "no")).code == 1
+    assert shell.run("resume", "--last", "second", "-p", "--dir", str(tmp_path / "no")).code == 2
     assert shell.log().read_bytes() == before
     assert len(server.requests) == 1
 

@@ -84,7 +84,7 @@ def test_e103_e104_e106_told_once_and_never_run_again(shell: Shell, serve: Serve
     assert told == result["for_model"]
     if status == "unknown":
         assert "may have run" in told
-        assert one_line(done, "1 command may have run")
+        assert one_line(done, "1 call may have run")
     e105_is_told_once(shell, server)
     assert runs(shell) == times
 

@@ -59,7 +59,7 @@ async def test_every_form_of_these_calls_is_as_without_it(tmp_path: Path) -> Non
         root, tmp = tmp_path / f"root-{held}", tmp_path / f"tmp-{held}"
         root.mkdir()
         tmp.mkdir()
-        bounds = bounds_of(root, tmp=str(tmp), homes=[], readable=[str(script)])
+        bounds = bounds_of(root, tmp=str(tmp), homes=[], readable=[str(script), sys.prefix])  # both may lie in /tmp
         workspace = LocalWorkspace(root, session=SESSION, sandbox=Landlock(bounds) if held else None)
         result = await workspace.run(f"{sys.executable} {script} .", timeout_s=30, max_bytes=4_000)
         said.append(result.output)
