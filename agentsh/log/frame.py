@@ -102,8 +102,8 @@ def make_ready(draft: Draft, payload: str) -> Ready:
 def encode_ready(ready: Ready, seq: int, dur: int, salt: int) -> Record:
     """Return the record of a draft that is ready, with its line: what any reader makes of that."""
     draft, head, tail, kind, payload = ready
-    body = b'{"seq":%d,%b,"dur":%d%b' % (seq, head, dur, tail)
-    line = b'%b,"crc":"%08x"}\n' % (body, crc32(body, salt))
+    start = b'{"seq":%d,%b,"dur":%d' % (seq, head, dur)  # short; the rest is copied once
+    line = b'%b%b,"crc":"%08x"}\n' % (start, tail, crc32(tail, crc32(start, salt)))
     return Record(seq, draft.ts, kind, dur, draft.cause, payload, line)
 
 

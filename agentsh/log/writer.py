@@ -90,17 +90,14 @@ class Appender:
             SessionHeld: the file is not as we left it: somebody else writes. No later append will be tried.
             ValueError, TypeError: a draft holds what JSON has no form for.
         """
+        # Between two syncs processors' caches are cold: each call here is dear.
         if not drafts:
             return []
         if ready is None:
             ready = [as_it_is(draft) for draft in drafts]
         if None in ready:
             with self._blobs.writing():
-                return self._append([fitted(draft, self._blobs) for draft in drafts], awaited)
-        return self._append(ready, awaited)
-
-    def _append(self, ready: Sequence[Ready | None], awaited: bool) -> list[Record]:
-        """Append what is ready, all of it. Between two syncs processors' caches are cold: each call here is dear."""
+                return self.append(drafts, [fitted(draft, self._blobs) for draft in drafts], awaited=awaited)
         if self._cut_unsynced and self._keep:
             self._sync_the_cut()
         sync = self._sync
