@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from agentsh.cli.completion import ids
 from agentsh.cli.guard import guarded
 
 
@@ -17,7 +18,7 @@ class RewindWhat(StrEnum):
     conversation = "conversation"
 
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="An id, a part of one, or a title.")]
+Id = Annotated[str, typer.Argument(metavar="ID", autocompletion=ids, help="An id, a part of one, or a title.")]
 Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
 

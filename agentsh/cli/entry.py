@@ -8,7 +8,7 @@ import sys
 COMMANDS = frozenset((
     "new", "resume", "replay", "show", "search", "context", "verify", "repair", "doctor",
     "init", "trust", "diff", "apply", "rewind", "fork", "push", "pull", "archive",
-    "unarchive", "rm", "restore", "gc", "rename", "tag", "ls",
+    "unarchive", "rm", "restore", "gc", "rename", "tag", "ls", "completion",
 ))  # fmt: skip
 """All there are, known without the framework."""
 
@@ -18,6 +18,11 @@ def main() -> None:
     # Until `guarded` takes over, Ctrl-C ends the process as it ends any other: without a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _fill_closed_streams()
+    if "_AGENTSH_COMPLETE" in os.environ:
+        from agentsh.cli import completion
+        from agentsh.cli.main import app
+
+        sys.exit(completion.answer(app))
     argv = sys.argv[1:]
     if argv in (["--version"], ["version"]):
         from agentsh import __version__

@@ -110,6 +110,8 @@ def typer_function(command: Command, run: Callable[[dict[str, Any]], None]) -> C
 
     import typer
 
+    from agentsh.cli import completion
+
     make_enum: Any = enum.Enum  # its functional form, with names that no type checker can know
     kinds: dict[str, Any] = {"flag": bool, "count": int, "amount": float, "path": Path}
 
@@ -118,10 +120,11 @@ def typer_function(command: Command, run: Callable[[dict[str, Any]], None]) -> C
             name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation
         )
 
-    parameters = [
-        parameter(a.name, Annotated[_kind(a), typer.Argument(help=a.help, metavar=a.metavar)], None)
-        for a in command.arguments
-    ]
+    def argument(a: Argument) -> Any:
+        complete = completion.ids if a.metavar == "ID" else None
+        return typer.Argument(help=a.help, metavar=a.metavar, autocompletion=complete)
+
+    parameters = [parameter(a.name, Annotated[_kind(a), argument(a)], None) for a in command.arguments]
     for option in command.options:
         info = typer.Option(
             *option.flags,

@@ -5,14 +5,17 @@ from typing import Annotated
 
 import typer
 
+from agentsh.cli.completion import ids
 from agentsh.cli.guard import guarded
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="An id, a part of one, or a title.")]
-Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids, parts of ids, or titles.")]
+Id = Annotated[str, typer.Argument(metavar="ID", autocompletion=ids, help="An id, a part of one, or a title.")]
+Ids = Annotated[list[str], typer.Argument(metavar="ID", autocompletion=ids, help="Ids, parts of ids, or titles.")]
 
 
 def push(
-    sessions: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids, or parts of ids.")] = None,
+    sessions: Annotated[
+        list[str] | None, typer.Argument(metavar="ID", autocompletion=ids, help="Ids, or parts of ids.")
+    ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every session.")] = False,
     to: Annotated[str | None, typer.Option("--to", help="Where, instead of [checkpoint] upload.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Also where the copy there is another one.")] = False,
@@ -27,7 +30,7 @@ def push(
 
 
 def pull(
-    session: Annotated[str | None, typer.Argument(metavar="[ID]", help="An id, or a part of one.")] = None,
+    session: Annotated[str | None, typer.Argument(metavar="ID", help="An id, or a part of one.")] = None,
     source: Annotated[str | None, typer.Option("--from", help="Where, instead of [checkpoint] upload.")] = None,
     home: Annotated[Path | None, typer.Option("--home", help="The home to restore to.")] = None,
     list_: Annotated[bool, typer.Option("--list", help="Say what is there.")] = False,
@@ -85,7 +88,7 @@ def gc(
 
 def tag(
     session: Id,
-    tags: Annotated[list[str] | None, typer.Argument(metavar="[+TAG|-TAG]...", help="Put on, take off.")] = None,
+    tags: Annotated[list[str] | None, typer.Argument(metavar="+TAG|-TAG", help="Put on, take off.")] = None,
 ) -> None:
     """Put tags on a session, take them off, or show them."""
     from agentsh.cli import tag as command
@@ -93,9 +96,7 @@ def tag(
     raise typer.Exit(guarded(lambda: command.run(session, tags or [])))
 
 
-def rename(
-    session: Id, title: Annotated[list[str], typer.Argument(metavar="TITLE...", help="Its new name.")]
-) -> None:
+def rename(session: Id, title: Annotated[list[str], typer.Argument(metavar="TITLE", help="Its new name.")]) -> None:
     """Give a session a title."""
     from agentsh.cli import rename as command
 

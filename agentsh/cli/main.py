@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from agentsh.cli import branching, hot, keeping, ls, sessions
+from agentsh.cli import branching, hot, keeping, ls, sessions, usage
+from agentsh.cli.completion import ids
 from agentsh.cli.guard import INTERRUPTED, guarded
 
 app = typer.Typer(
@@ -16,7 +17,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": usage.MAX_COLUMNS},
 )
 
 
@@ -36,6 +37,14 @@ class ReplayFormat(StrEnum):
     json = "json"
     md = "md"
     html = "html"
+
+
+class Shell(StrEnum):
+    """What `completion` knows."""
+
+    bash = "bash"
+    zsh = "zsh"
+    fish = "fish"
 
 
 def _version(value: bool) -> None:
@@ -71,7 +80,9 @@ _add(sessions.RESUME, sessions.resume)
 
 @app.command()
 def replay(
-    session: Annotated[str | None, typer.Argument(metavar="[ID]", help="An id, a part of one, or a title.")] = None,
+    session: Annotated[
+        str | None, typer.Argument(metavar="ID", autocompletion=ids, help="An id, a part of one, or a title.")
+    ] = None,
     last: Annotated[bool, typer.Option("--last", help="The newest session.")] = False,
     speed: Annotated[
         float | None, typer.Option("--speed", min=0.01, help="Play it, this many times as fast.")
@@ -109,7 +120,9 @@ def replay(
 
 @app.command()
 def show(
-    session: Annotated[str | None, typer.Argument(metavar="[ID]", help="An id, a part of one, or a title.")] = None,
+    session: Annotated[
+        str | None, typer.Argument(metavar="ID", autocompletion=ids, help="An id, a part of one, or a title.")
+    ] = None,
     last: Annotated[bool, typer.Option("--last", help="The newest session.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
@@ -121,9 +134,7 @@ def show(
 
 @app.command()
 def search(
-    text: Annotated[
-        list[str], typer.Argument(metavar="TEXT...", help="Words, as they stand there; case is all one.")
-    ],
+    text: Annotated[list[str], typer.Argument(metavar="TEXT", help="Words, as they stand there; case is all one.")],
     json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
 ) -> None:
     """Find sessions by what was said in them, newest first. Exit 1 where there is none."""
@@ -134,7 +145,9 @@ def search(
 
 @app.command()
 def context(
-    session: Annotated[str | None, typer.Argument(metavar="[ID]", help="An id, a part of one, or a title.")] = None,
+    session: Annotated[
+        str | None, typer.Argument(metavar="ID", autocompletion=ids, help="An id, a part of one, or a title.")
+    ] = None,
     last: Annotated[bool, typer.Option("--last", help="The newest session.")] = False,
     at: Annotated[
         int | None, typer.Option("--at", min=1, help="The request that was sent at or before this event (seq).")
@@ -155,7 +168,9 @@ def context(
 
 @app.command()
 def verify(
-    sessions: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids, or parts of ids.")] = None,
+    sessions: Annotated[
+        list[str] | None, typer.Argument(metavar="ID", autocompletion=ids, help="Ids, or parts of ids.")
+    ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every session.")] = False,
     incremental: Annotated[bool, typer.Option("--incremental", help="Only what no earlier pass covered.")] = False,
     jobs: Annotated[
@@ -187,7 +202,9 @@ def verify(
 
 @app.command()
 def repair(
-    session: Annotated[str, typer.Argument(metavar="ID", help="An id, a part of one, or a title.")],
+    session: Annotated[
+        str, typer.Argument(metavar="ID", autocompletion=ids, help="An id, a part of one, or a title.")
+    ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Write a damaged log anew from what reads, and keep the original in its quarantine/."""
@@ -228,18 +245,29 @@ def trust(
     raise typer.Exit(guarded(lambda: command.trust(directory)))
 
 
+@app.command()
+def completion(shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", help="The shell.")]) -> None:
+    """Print what makes a shell complete commands, options and ids: eval "$(agentsh completion bash)"."""
+    from agentsh.cli import completion as command
+
+    raise typer.Exit(guarded(lambda: command.run(shell.value)))
+
+
 branching.register(app)
 keeping.register(app)
 
 
 _add(ls.COMMAND, lambda values: guarded(lambda: ls.run(values)))
 
+for command in app.registered_commands:
+    command.cls = usage.Command
+
 
 def run(argv: list[str]) -> int:
     """Parse and run; return the exit code."""
     wrong: Any = typer.BadParameter.__mro__[1]  # what all usage errors are; typer does not name it
     try:
-        code = app(argv, standalone_mode=False)
+        code = app(argv, prog_name="agentsh", standalone_mode=False)
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 0 if done.code is None else 1
     except typer.Abort:

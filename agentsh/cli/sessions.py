@@ -36,7 +36,7 @@ _IMAGE = Option("image", ("--image",), "text", "An image for the first message; 
 NEW = Command(
     name="new",
     help="Start a session in a workspace of its own.",
-    arguments=(Argument("prompt", "What to do; `-` or a pipe reads it from stdin."),),
+    arguments=(Argument("prompt", "What to do; `-` or a pipe reads it from stdin.", "PROMPT"),),
     options=(
         Option("source", ("--from",), "path", "Copy the workspace from here."),
         Option("empty", ("--empty",), "flag", "Start in an empty workspace.", False),
@@ -58,8 +58,8 @@ RESUME = Command(
     name="resume",
     help="Go on with a session.",
     arguments=(
-        Argument("session", "An id, a part of one, or a title.", "[ID]"),
-        Argument("prompt", "What to do next."),
+        Argument("session", "An id, a part of one, or a title.", "ID"),
+        Argument("prompt", "What to do next.", "PROMPT"),
     ),
     options=(
         Option("last", ("--last",), "flag", "The newest session; then the first word is the prompt.", False),
