@@ -1,18 +1,16 @@
 """`agentsh verify`: re-read sessions and say of each whether it is whole. No pydantic on this path."""
 
 import os
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentsh.app.catalog import Place, find, places, sized
 from agentsh.app.paths import find_homes
 from agentsh.app.verifying import headline, place_line, remedy, verify
-from agentsh.app.width import draws
 from agentsh.base.errors import AgentshError, UsageProblem
 from agentsh.base.text import clean, plural
 from agentsh.cli.guard import json_line
+from agentsh.cli.progress import Bar
 from agentsh.stores.session_check import Finding
 
 if TYPE_CHECKING:
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
 MAX_PLACES = 50
 """Told of one session without `--json`, which tells all."""
-EVERY_S = 0.1
 
 EXIT_DAMAGED = 1
 
@@ -46,9 +43,9 @@ def run(
         raise UsageProblem("--all and an ID do not go together")
     wanted = places(homes.read) if everything else list(dict.fromkeys(find(homes, text) for text in sessions))
     wanted = [sized(place) for place in wanted]
-    bar = _Bar(sum(place.size for place in wanted))
+    bar = Bar("verifying", sum(place.size for place in wanted))
     damaged = count = requests = different = 0
-    for place, found in verify(wanted, jobs=jobs, incremental=incremental, blobs=blobs, progress=bar.add):
+    for place, found in verify(wanted, jobs=jobs, incremental=incremental, blobs=blobs, progress=bar):
         bar.wipe()
         count += 1
         checks = _contexts(place) if contexts else None
@@ -123,32 +120,3 @@ def _as_json(place: Place, found: Finding) -> dict[str, Any]:
         "pid": found.holder.pid if found.holder else None,
         "do": remedy(found) or None,
     }
-
-
-class _Bar:
-    """How far it is, on stderr, where that is a terminal and there is much to read."""
-
-    MUCH_BYTES = 50_000_000
-
-    def __init__(self, total: int) -> None:
-        self._total = total
-        self._done = 0
-        self._next_s = 0.0
-        self._shown = False
-        self._on = total > self.MUCH_BYTES and draws(sys.stderr, os.environ)
-
-    def add(self, size: int) -> None:
-        self._done += size
-        now = time.monotonic()
-        if self._on and now >= self._next_s:
-            self._next_s, self._shown = now + EVERY_S, True
-            share = min(self._done / self._total, 1.0)
-            bar = "█" * int(share * 30)
-            sys.stderr.write(f"\r\x1b[2Kverifying {bar:<30} {share:4.0%} of {self._total / 1e6:,.0f} MB")
-            sys.stderr.flush()
-
-    def wipe(self) -> None:
-        if self._shown:
-            sys.stderr.write("\r\x1b[2K")
-            sys.stderr.flush()
-            self._shown = False

@@ -13,10 +13,10 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from agentsh.log.chain import Anchor, Segment
-from agentsh.log.files import CREATE, READ, FileSystem, make_dirs, write_all
+from agentsh.log.files import READ, FileSystem, make_dirs
 from agentsh.log.frame import CRC_TAIL, crc_fits, dump_json, with_crc
 from agentsh.log.seekable import MAX_FRAME_BYTES, Packer, Unpacker
-from agentsh.log.segment import chunks, discard
+from agentsh.log.segment import chunks, discard, put
 from agentsh.log.spill import MAX_LINE_BYTES
 
 DIRECTORY = "checkpoints"
@@ -61,23 +61,11 @@ def write_checkpoint(files: FileSystem, directory: str, checkpoint: Checkpoint, 
     place = os.path.join(directory, DIRECTORY)
     make_dirs(files, place)
     name = checkpoint_name(checkpoint.anchor.seq)
-    path = os.path.join(place, name)
-    new = path + ".new"
+    new = os.path.join(place, f"{name}.new")
     for leftover in files.listdir(place):
         if leftover.endswith(".new"):
             discard(files, os.path.join(place, leftover))
-    fd = files.open(new, CREATE)
-    try:
-        try:
-            write_all(files, fd, pack(checkpoint))
-            files.sync(fd)
-        finally:
-            files.close(fd)
-        files.rename(new, path)
-    except OSError:
-        discard(files, new)
-        raise
-    files.sync_dir(place)
+    put(files, os.path.join(place, name), new, [pack(checkpoint)])
     for seq in checkpoint_seqs(files, directory)[max(keep, 1) :]:
         if seq != checkpoint.anchor.seq:
             discard(files, os.path.join(place, checkpoint_name(seq)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agentsh.log.chain import LogScan, Segment
-from agentsh.log.files import APPEND, CREATE, READ, WRITE, FileSystem, make_dirs, write_all
+from agentsh.log.files import APPEND, READ, WRITE, FileSystem, make_dirs, write_all
 from agentsh.log.reserve import NO_ROOM
 from agentsh.log.scan import SegmentScan
 from agentsh.log.sealed import raw_sha256
@@ -21,6 +21,7 @@ from agentsh.log.segment import (
     exists,
     name_rescue,
     new_header,
+    put,
     write_rescue,
 )
 from agentsh.log.spill import MAX_LINE_BYTES
@@ -196,19 +197,7 @@ def _keep(files: FileSystem, directory: str, stem: str, source: int, start: int)
     path = os.path.join(place, name)
     new = os.path.join(place, f".{name}.new")  # the dot: `events.jsonl.new` may be kept here under its own name
     discard(files, new)
-    fd = files.open(new, CREATE)
-    try:
-        try:
-            for chunk in chunks(files, source, start):
-                write_all(files, fd, chunk)
-            files.sync(fd)
-        finally:
-            files.close(fd)
-        files.rename(new, path)
-    except OSError:
-        discard(files, new)
-        raise
-    files.sync_dir(place)
+    put(files, path, new, chunks(files, source, start))
     return name
 
 

@@ -143,6 +143,27 @@ def discard(files: FileSystem, path: str) -> None:
         return
 
 
+def put(files: FileSystem, path: str, new: str, content: Iterable[bytes]) -> None:
+    """Write a file whole and durably, or not at all: under the name `new` first, in the same directory.
+
+    Raises:
+        OSError: the disk refused; what had the name `path` has it still, unless only the sync of that name failed.
+    """
+    fd = files.open(new, CREATE)
+    try:
+        try:
+            for piece in content:
+                write_all(files, fd, piece)
+            files.sync(fd)
+        finally:
+            files.close(fd)
+        files.rename(new, path)
+    except OSError:
+        discard(files, new)
+        raise
+    files.sync_dir(os.path.dirname(path))
+
+
 def chunks(files: FileSystem, fd: int, start: int, limit: int | None = None) -> Iterator[bytes]:
     """Yield the bytes of an open file from `start` to `limit` or its end."""
     at = start

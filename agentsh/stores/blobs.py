@@ -10,9 +10,9 @@ from pathlib import Path
 from agentsh.base.errors import BlobMissing, LogWriteFailed
 from agentsh.base.ids import random_hex
 from agentsh.base.pattern import later
-from agentsh.log.files import CREATE, LOCK_FILE, READ, FileSystem, RealFiles, make_dirs, write_all
+from agentsh.log.files import LOCK_FILE, READ, FileSystem, RealFiles, make_dirs
 from agentsh.log.reserve import NO_ROOM
-from agentsh.log.segment import chunks, discard, exists
+from agentsh.log.segment import chunks, exists, put
 from agentsh.stores.blob_room import Rooms
 
 LEVEL = 3
@@ -150,18 +150,9 @@ class FileBlobs:
         self._make(place)
         if self._read(name) is None:
             new = os.path.join(place, f".{name}.{os.getpid()}.{random_hex(4)}.new")
-            fd = files.open(new, CREATE)
-            try:
-                try:
-                    write_all(files, fd, _pack(data))
-                    files.sync(fd)
-                finally:
-                    files.close(fd)
-                files.rename(new, path)
-            except OSError:
-                discard(files, new)
-                raise
-        files.sync_dir(place)  # also for a file that is there: whoever renamed it may not have come this far
+            put(files, path, new, [_pack(data)])
+        else:
+            files.sync_dir(place)  # whoever renamed it may not have come this far
 
     def _remember(self, name: str) -> None:
         if len(self._durable) >= MAX_REMEMBERED:

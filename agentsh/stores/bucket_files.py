@@ -11,8 +11,8 @@ from hashlib import md5
 
 from agentsh.base.errors import StorageRefused, StorageUnavailable
 from agentsh.base.ids import random_hex
-from agentsh.log.files import CREATE, LOCK_FILE, READ, FileSystem, RealFiles, make_dirs, write_all
-from agentsh.log.segment import chunks, discard, exists
+from agentsh.log.files import LOCK_FILE, READ, FileSystem, RealFiles, make_dirs
+from agentsh.log.segment import chunks, exists, put
 from agentsh.stores.bucket import Found
 
 LOCK = ".lock"
@@ -82,18 +82,7 @@ class FileBucket:
         files, place = self._files, os.path.dirname(path)
         make_dirs(files, place)
         new = os.path.join(place, f".{os.path.basename(path)}.{random_hex(4)}.new")
-        fd = files.open(new, CREATE)
-        try:
-            try:
-                write_all(files, fd, data)
-                files.sync(fd)
-            finally:
-                files.close(fd)
-            files.rename(new, path)
-        except OSError:
-            discard(files, new)
-            raise
-        files.sync_dir(place)
+        put(files, path, new, [data])
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
