@@ -25,10 +25,10 @@ from verify import checked, gains, make, make_many
 from agentsh.app.catalog import Filter, rows
 from agentsh.app.paths import Home, Homes
 from agentsh.base.ids import CROCKFORD
-from agentsh.log.archive import NAME as ARCHIVE
 from agentsh.log.archive import archive
 from agentsh.log.files import RealFiles
 from agentsh.log.frame import encode_event, encode_header
+from agentsh.log.packed import NAME as ARCHIVE
 from agentsh.log.recover import OpenSegment
 from agentsh.log.seal import seal_closed
 from agentsh.log.segment import SEALED, begin_segment, closed_name, new_header

@@ -25,7 +25,7 @@ from agentsh.log.store import Holder
 LOG_NAME = "events.jsonl"
 """The segment that is written: `log.segment.OPEN_NAME`, whose module loads hashlib, which `ls` does without."""
 ARCHIVE_NAME = "archive.jsonl.zst"
-"""`log.archive.NAME`: the log of a session that has no open segment."""
+"""`log.packed.NAME`: the log of a session that has no open segment."""
 
 
 _SEGMENT = re.compile(r"events\.jsonl|([0-9]{6,12})-[0-9]{12,18}\.jsonl(?:\.zst)?")
@@ -285,9 +285,12 @@ def read_summary(place: Place) -> dict[str, Any]:
 
 def _archived_summary(place: Place) -> dict[str, Any] | None:
     """Return the summary that an archive carries, so that it need not be unpacked to be listed."""
-    from agentsh.log.archive import describe
+    from agentsh.log.packed import TooNew, describe
 
-    about = describe(RealFiles(), str(place.home.sessions / place.id / ARCHIVE_NAME))
+    try:
+        about = describe(RealFiles(), str(place.home.sessions / place.id / ARCHIVE_NAME))
+    except TooNew:
+        return None
     summary = about.facts.get("summary") if about is not None else None
     return {**summary, "damages": 0} if isinstance(summary, dict) and summary.get("version") == VERSION else None
 

@@ -21,6 +21,7 @@ from agentsh.stores.trash import Trash, Trashed
 if TYPE_CHECKING:
     from agentsh.context.state import SessionState
     from agentsh.events.base import Fact
+    from agentsh.log.unarchive import Taken
 
 Progress = Callable[[int], None]
 
@@ -38,8 +39,8 @@ def archive(place: Place, progress: Progress) -> Archived:
     return archive_session(str(place.home.sessions), place.id, facts, progress=progress)
 
 
-def unarchive(place: Place, progress: Progress) -> bool:
-    """Take a session out of its archive; return False where it was not in one. Raises as `unarchive_session`."""
+def unarchive(place: Place, progress: Progress) -> "Taken | None":
+    """Take a session out of its archive; return None where it was not in one. Raises as `unarchive_session`."""
     return unarchive_session(str(place.home.sessions), place.id, progress=progress)
 
 

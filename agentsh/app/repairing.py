@@ -8,6 +8,7 @@ from agentsh.app.paths import Home
 from agentsh.base.text import plural
 from agentsh.log.record import Draft
 from agentsh.log.repair import Plan, Repaired, Words
+from agentsh.log.unarchive import Taken
 from agentsh.stores.repair import Repairer, repairing
 
 
@@ -91,3 +92,12 @@ def outcome(session: str, done: Repaired) -> list[str]:
     if found.branches:
         lines.append("  the other program's events are in the file that ends in other-writer.jsonl")
     return lines
+
+
+def damage_told(taken: Taken) -> str:
+    """Return what is to be said of a damaged archive behind its name, nothing of one that was whole."""
+    if taken.kept is None:
+        return ""
+    if taken.whole:
+        return f": that was damaged, but all of it could be read (kept: quarantine/{taken.kept})"
+    return f": that was damaged, and a part is lost (kept: quarantine/{taken.kept})"

@@ -47,6 +47,8 @@ _WORDS = {
     "unreadable": "nothing in this log reads",
     "sealed": "a part of a sealed segment does not unpack",
     "archive": "the archive is damaged; what comes before that reads",
+    "scratch": "bytes of the archive are damaged, and all that is in it reads",
+    "newer": "it is written by a newer agentsh",
 }
 _REMARKS = {
     "torn": "an unfinished entry at the end, which the next opening sets aside",
@@ -132,8 +134,11 @@ def remedy(found: Finding) -> str:
         todo.append(f"remove sessions/{found.session}/lock")
     if "blob" in kinds:
         todo.append("put the blobs back from a copy; the session works without them")
-    if "archive" in kinds:
+    if "newer" in kinds:
+        todo.append("update agentsh")
+    elif "archive" in kinds:
         todo.append("put the archive back from a copy (`agentsh pull`, where one was uploaded)")
+        todo.append(f"or `agentsh repair {found.session}` for what is left of it")
     elif kinds - {"lock", "blob"}:
         todo.append(f"`agentsh repair {found.session}`")
     return ", ".join(todo)

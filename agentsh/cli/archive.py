@@ -2,6 +2,7 @@
 
 from agentsh.app.lifecycle import archive as make_archive
 from agentsh.app.lifecycle import unarchive as take_back
+from agentsh.app.repairing import damage_told
 from agentsh.cli.progress import Bar
 from agentsh.cli.writable import find_writable
 
@@ -24,13 +25,20 @@ def archive(sessions: list[str]) -> int:
 
 
 def unarchive(sessions: list[str]) -> int:
-    """Take sessions out of their archives; return 0."""
+    """Take sessions out of their archives, or what is left of them; return 1 where something is lost, else 0."""
+    code = 0
     for text in sessions:
         place = find_writable(text)
         bar = Bar(f"unpacking {place.id}")
         try:
-            was = take_back(place, bar)
+            taken = take_back(place, bar)
         finally:
             bar.wipe()
-        print(f"{place.id} is {'not archived any more' if was else 'not archived'}")
-    return 0
+        if taken is None:
+            print(f"{place.id} is not archived")
+            continue
+        hint = "" if taken.whole else f"; `agentsh repair {place.id}` tells what"
+        what = "not archived any more" if taken.kept is None else "taken out of its archive"
+        print(f"{place.id} is {what}{damage_told(taken)}{hint}")
+        code = code if taken.whole else 1
+    return code

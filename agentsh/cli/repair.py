@@ -7,7 +7,7 @@ from pathlib import Path
 from agentsh.app.catalog import Place, find, refuse_held
 from agentsh.app.paths import find_homes
 from agentsh.app.remembered import as_told
-from agentsh.app.repairing import outcome, outlook, session_repair
+from agentsh.app.repairing import damage_told, outcome, outlook, session_repair
 from agentsh.app.verifying import headline, place_line, verify
 from agentsh.base.errors import NotTrusted, UsageProblem
 from agentsh.base.text import clean
@@ -23,16 +23,19 @@ def run(session: str, *, yes: bool) -> int:
     refuse_held(place)
     with session_repair(place.home, place.id) as repairer:
         plan = repairer.plan()
-        if plan is None:
+        taken = repairer.taken
+        if taken is not None:
+            print(f"{place.id} is taken out of its archive{damage_told(taken)}")
+        if plan is None and taken is None:
             print(f"{place.id}: there is nothing to repair")
-        else:
+        if plan is not None:
             for damage in as_told(place.home, place.id, plan.damages[:MAX_PLACES]):
                 print(clean(place_line(damage)))
             if len(plan.damages) > MAX_PLACES:
                 print(f"… and {len(plan.damages) - MAX_PLACES:,} more")
             print(clean("\n".join(outlook(place.id, plan))))
             if not (yes or _agreed()):
-                print("Nothing was changed.")
+                print("Nothing was changed." if taken is None else "Nothing else was changed.")
                 return 1
             print(clean("\n".join(outcome(place.id, repairer.repair(plan)))))
     return _verified(place)

@@ -4,11 +4,12 @@ The archive is unpacked once, into files that have no name, and they are gone wi
 """
 
 import os
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import BinaryIO
 
-from agentsh.log.archive import NAME, contents, describe, is_archived
 from agentsh.log.files import READ, FileSystem, RealFiles, Stat
+from agentsh.log.packed import NAME, Contents, Member, TooNew, is_archived
 from agentsh.log.segment import OPEN_NAME, closed_segments
 from agentsh.log.store import Damage
 
@@ -30,33 +31,43 @@ def archive_damage(files: FileSystem) -> tuple[Damage, ...]:
 class ArchivedFiles(RealFiles):
     """The machine's file system, with the segments of one archived log in their places; for reading only.
 
-    damage: what of the archive does not unpack, or None. The files end where it begins.
+    damage: what of the archive does not unpack, or that all of it does in spite of bad bytes (`scratch`), or None.
     """
 
     def __init__(self, files: FileSystem, directory: str) -> None:
-        import tempfile  # for archives only
-
         self._directory = directory
         self._members: dict[str, BinaryIO] = {}
         self.damage: Damage | None = None
-        path = os.path.join(directory, NAME)
-        description = describe(files, path)
-        if description is None:
-            self.damage = Damage(NAME, "archive", 0, 0, rot=True)
+        lost: Damage | None = None
+        try:
+            with Contents(files, os.path.join(directory, NAME)) as contents:
+                for member, pieces in contents.parts():
+                    short = self._unpack(member, pieces)
+                    if short is not None and lost is None:
+                        lost = Damage(f"{NAME}:{member.name}", "archive", short, 0, rot=True)
+        except TooNew:
+            self.damage = Damage(NAME, "newer", 0, 0)
             return
-        for member, pieces in contents(files, path, description, self._spoiled):
-            file: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this object
-            digest, size = sha256(), 0
-            for piece in pieces:
-                size += file.write(piece)
-                digest.update(piece)
-            file.flush()
-            if digest.hexdigest() != member.sha256 and self.damage is None:
-                self.damage = Damage(f"{NAME}:{member.name}", "archive", member.bytes - size, 0, rot=True)
-            self._members[os.path.join(directory, member.name)] = file
+        if lost is None and not contents.told and not contents.ended:
+            lost = Damage(NAME, "archive", 0, 0, rot=True)
+        self.damage = lost if lost or contents.flawless else Damage(NAME, "scratch", 0, 0, rot=True)
 
-    def _spoiled(self) -> None:
-        self.damage = self.damage or Damage(NAME, "archive", 0, 0, rot=True)
+    def _unpack(self, member: Member, pieces: Iterator[bytes]) -> int | None:
+        """Take what there is of a segment; return how many bytes of it are missing, None where it is what it was."""
+        import tempfile  # for archives only
+
+        file: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this object
+        digest, size = sha256(), 0
+        for piece in pieces:
+            size += file.write(piece)
+            digest.update(piece)
+        file.flush()
+        whole = digest.hexdigest() == member.sha256 if member.sha256 else size == member.bytes
+        if size or whole:
+            self._members[os.path.join(self._directory, member.name)] = file
+        else:
+            file.close()
+        return None if whole else member.bytes - size
 
     def __del__(self) -> None:
         for file in self._members.values():

@@ -23,6 +23,8 @@ DIRECTORY = "checkpoints"
 KEEP = 3
 """Checkpoints that stay, the newest. Source: DESIGN section 4."""
 FORMAT = "agentsh-ckpt/1"
+PROOF = ""
+"""The reducer of a checkpoint without a state, which only proves that the log was that long."""
 
 _NAME = re.compile(r"([0-9]{12,18})\.ckpt\.zst")
 

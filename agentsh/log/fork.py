@@ -154,8 +154,8 @@ def _shared(files: FileSystem, directory: str, session: str, new: str, upto_seq:
     """Link the segments of one moment of the parent into the directory `new`, or copy them out of its archive."""
     for _ in range(TRIES):
         source = reading(files, directory)
-        if archive_damage(source):
-            raise OSError(errno.EIO, "its archive is damaged")
+        if not all(damage.harmless for damage in archive_damage(source)):
+            raise OSError(errno.EIO, f"its archive is damaged; `agentsh repair {session}` saves what is left of it")
         scan = LogScan(source, directory, session)
         try:
             branch = find_branch(files, scan, upto_seq)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from agentsh.log.chain import Anchor, Segment
 from agentsh.log.checkpoint import (
     DIRECTORY,
+    PROOF,
     checkpoint_name,
     checkpoint_seqs,
     is_anchored,
@@ -41,6 +42,8 @@ def to_move(
     found = []
     for seq in checkpoint_seqs(files, directory):
         if seq < first_seq or (one := read_checkpoint(files, directory, seq)) is None or one.session != session:
+            continue
+        if one.reducer == PROOF:  # it has no state to keep
             continue
         if seq > last_seq or is_anchored(files, one.anchor, segments):
             found.append(seq)

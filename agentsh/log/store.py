@@ -19,7 +19,7 @@ class Capabilities(NamedTuple):
     multi_host: bool
 
 
-HARMLESS = frozenset({"bom", "blank", "crlf", "doubled", "newline"})
+HARMLESS = frozenset({"bom", "blank", "crlf", "doubled", "newline", "scratch"})
 """Kinds of damage that cost no record: read all the same, and told only by `verify`."""
 
 

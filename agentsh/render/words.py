@@ -16,6 +16,8 @@ def recovered(fact: Recovered) -> str:
         found.append(f"{plural(fact.calls, 'open tool call')} closed, none run again")
     if fact.cut_bytes:
         found.append(f"{plural(fact.cut_bytes, 'damaged byte')} moved to quarantine")
+    if any(name.startswith("archive.") for name in fact.quarantined):
+        found.append("the damaged archive of the session moved to quarantine")
     if fact.damages:
         places = fact.damages_total or len(fact.damages)
         found.append(f"{plural(places, 'damaged place')} left as found")

@@ -2,15 +2,17 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-from agentsh.base.errors import LogError, LogWriteFailed, SessionMissing
-from agentsh.log.archive import NAME, Unarchivable, archive, is_archived, settle, sweep, unarchive
+from agentsh.base.errors import LogError, LogTooNew, LogWriteFailed, SessionMissing
+from agentsh.log.archive import Unarchivable, archive, sweep
 from agentsh.log.checkpoint import DIRECTORY, checkpoint_name, checkpoint_seqs
 from agentsh.log.files import FileSystem, RealFiles
 from agentsh.log.lease import take
-from agentsh.log.segment import OPEN_NAME, discard
+from agentsh.log.packed import NAME, TooNew, is_archived, verified
+from agentsh.log.segment import OPEN_NAME, closed_segments, discard
+from agentsh.log.unarchive import Taken, settle, unarchive
 
 Progress = Callable[[int], None]
 
@@ -38,7 +40,8 @@ def archive_session(
     with _held(disk, directory, session, "archive"):
         path = os.path.join(directory, NAME)
         if is_archived(disk, directory):
-            sweep(disk, directory)
+            if closed_segments(disk.listdir(directory)) and verified(disk, path) is not None:
+                sweep(disk, directory)  # else they may be all that is left
             return Archived(0, disk.stat(path).size, True)
         written = disk.stat(os.path.join(directory, OPEN_NAME)).mtime_ns
         description = archive(disk, directory, session, facts(), progress)
@@ -51,18 +54,22 @@ def archive_session(
 
 def unarchive_session(
     sessions_dir: str, session: str, *, files: FileSystem | None = None, progress: Progress = lambda _: None
-) -> bool:
-    """Put an archived session's log back; return False where it was not archived. Raises as `archive_session`."""
+) -> Taken | None:
+    """Put an archived session's log back, or what is left of it; return None where it was not archived.
+
+    Raises as `archive_session`.
+    """
     disk, directory = files or RealFiles(), os.path.join(sessions_dir, session)
     with _held(disk, directory, session, "unarchive"):
         if not is_archived(disk, directory):
             settle(disk, directory)
-            return False
+            return None
         written = disk.stat(os.path.join(directory, NAME)).mtime_ns
-        unarchive(disk, directory, progress)
+        taken = unarchive(disk, directory, progress)
         if isinstance(disk, RealFiles):
-            os.utime(os.path.join(directory, OPEN_NAME), ns=(written, written))
-        return True
+            with suppress(FileNotFoundError):  # nothing was left of it
+                os.utime(os.path.join(directory, OPEN_NAME), ns=(written, written))
+        return taken
 
 
 @contextmanager
@@ -73,8 +80,12 @@ def _held(files: FileSystem, directory: str, session: str, what: str) -> Iterato
             yield
         finally:
             lease.release()
+    except TooNew as error:
+        raise LogTooNew(
+            f"the archive of session {session} is of the newer format {error}", hint="update agentsh"
+        ) from error
     except Unarchivable as error:
-        hint = f"`agentsh repair {session}`" if what == "archive" else "`agentsh verify` tells more"
+        hint = f"`agentsh repair {session}` begins it anew" if what == "unarchive" else f"`agentsh repair {session}`"
         raise LogError(f"cannot {what} session {session}: {error}", hint=hint) from error
     except FileNotFoundError as error:
         raise SessionMissing(f"no session {session}, or nothing of its log is there") from error

@@ -8,13 +8,14 @@ from pathlib import Path
 from agentsh import __version__
 from agentsh.base.errors import (
     AgentshError,
+    LogTooNew,
     LogWriteFailed,
     SessionExists,
     SessionHeld,
     SessionMissing,
     SessionReadOnly,
 )
-from agentsh.log.archive import Unarchivable, settle
+from agentsh.log.archive import Unarchivable
 from agentsh.log.archived import archive_damage, reading
 from agentsh.log.beyond import missing_end, seq_beyond
 from agentsh.log.chain import LogScan
@@ -22,6 +23,7 @@ from agentsh.log.checkpoint import checkpoint_seqs
 from agentsh.log.files import FileSystem, RealFiles, make_dirs
 from agentsh.log.lease import LOCK_NAME, Lease, holder_of, take
 from agentsh.log.opening import open_log
+from agentsh.log.packed import TooNew
 from agentsh.log.record import Record
 from agentsh.log.recover import OpenSegment
 from agentsh.log.reserve import MIN_FREE_BYTES, RESERVE_BYTES
@@ -31,6 +33,7 @@ from agentsh.log.seal import MIN_BYTES
 from agentsh.log.sealer import Sealer
 from agentsh.log.segment import OPEN_NAME, begin_segment, discard, new_header
 from agentsh.log.store import BlobStore, Capabilities, Damage, Holder, Opened, OpenLog
+from agentsh.log.unarchive import settle
 from agentsh.log.writer import Appender, Durability
 from agentsh.stores.forking import forked
 from agentsh.stores.jsonl_log import JsonlLog, Parts
@@ -226,14 +229,22 @@ class JsonlStore:
         lease: Lease | None = None
         try:
             lease = take(self._files, directory, session)
-            settle(self._files, directory)
-            return self._recovered(session, directory, lease, reducer)
+            kept = settle(self._files, directory).kept
+            return self._recovered(session, directory, lease, reducer, (kept,) if kept else ())
         except AgentshError:
             _release(lease)
             raise
         except Unarchivable as error:
             _release(lease)
-            raise SessionReadOnly(f"session {session} cannot be taken out of its archive: {error}") from error
+            raise SessionReadOnly(
+                f"session {session} cannot be taken out of its archive: {error}",
+                hint=f"agentsh repair {session}",
+            ) from error
+        except TooNew as error:
+            _release(lease)
+            raise LogTooNew(
+                f"the archive of session {session} is of the newer format {error}", hint="update agentsh"
+            ) from error
         except OSError as error:
             _release(lease)
             if error.errno in _READ_ONLY:
@@ -242,7 +253,9 @@ class JsonlStore:
                 raise SessionMissing(f"no session {session}") from error
             raise LogWriteFailed(f"cannot open session {session}: {why(error)}") from error
 
-    def _recovered(self, session: str, directory: str, lease: Lease, reducer: str | None) -> Parts:
+    def _recovered(
+        self, session: str, directory: str, lease: Lease, reducer: str | None, kept: tuple[str, ...]
+    ) -> Parts:
         by = f"agentsh {__version__}"
         found = open_log(
             self._files, directory, session, by=by, reducer=reducer, durable=self.capabilities.durable
@@ -250,7 +263,8 @@ class JsonlStore:
         appender = self._appender(session, found.segment, by, found.last_seq, found.durable_seq, found.unsynced)
         sealer = self._sealer(session)
         sealer.wake(found.segment.ordinal)
-        return Parts(appender, sealer, lease, found.records, found.recovery, found.folded)
+        recovery = found.recovery._replace(quarantined=(*kept, *found.recovery.quarantined))
+        return Parts(appender, sealer, lease, found.records, recovery, found.folded)
 
     def _sealer(self, session: str) -> Sealer:
         least = min(MIN_BYTES, self._segment_bytes)

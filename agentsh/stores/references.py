@@ -3,8 +3,11 @@
 import os
 import re
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import NamedTuple
 
+from agentsh.log.files import RealFiles
+from agentsh.log.packed import Contents, TooNew
 from agentsh.log.plain import open_plain
 
 QUARANTINE = "quarantine"
@@ -85,7 +88,7 @@ def read_references(path: str, found: References) -> int:
     size = 0
     rest = b""
     try:
-        for chunk in _unpacked(path) if path.endswith(".zst") else _plain(path):
+        for chunk in _content(path):
             size += len(chunk)
             found.add(rest + chunk)
             rest = (rest + chunk)[-LONGEST:]
@@ -97,6 +100,35 @@ def read_references(path: str, found: References) -> int:
         if not lenient:
             raise NotReadable(path, getattr(error, "strerror", None) or str(error)) from error
     return size
+
+
+def _content(path: str) -> Iterator[bytes]:
+    name = os.path.basename(path)
+    if name.startswith("archive.") and name.endswith(".jsonl.zst"):  # in quarantine it may have a number
+        return _archived(path)
+    return _unpacked(path) if path.endswith(".zst") else _plain(path)
+
+
+def _archived(path: str) -> Iterator[bytes]:
+    """Yield the content of an archive as far as it unpacks.
+
+    Raises:
+        ValueError: that is not all of it.
+    """
+    lost = False
+    try:
+        with Contents(RealFiles(), path) as contents:
+            for member, pieces in contents.parts():
+                digest = sha256()
+                for piece in pieces:
+                    digest.update(piece)
+                    yield piece
+                lost = lost or digest.hexdigest() != (member.sha256 or digest.hexdigest())
+            lost = lost or not (contents.told or contents.ended)
+    except TooNew as error:
+        raise ValueError(f"it is of the newer format {error}") from None
+    if lost:
+        raise ValueError("it does not unpack to its end")
 
 
 def _plain(path: str) -> Iterator[bytes]:

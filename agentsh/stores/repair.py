@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from agentsh import __version__
-from agentsh.base.errors import LogError, LogWriteFailed, SessionMissing, SessionReadOnly
-from agentsh.log.archive import Unarchivable, is_archived, unarchive
+from agentsh.base.errors import LogTooNew, LogWriteFailed, SessionMissing, SessionReadOnly
 from agentsh.log.files import FileSystem, RealFiles
 from agentsh.log.lease import take
+from agentsh.log.packed import TooNew, is_archived
 from agentsh.log.repair import Plan, Repaired, Words, finish_repair, plan_repair, repair
+from agentsh.log.unarchive import Taken, unarchive
 from agentsh.stores.verify import Verifier
 from agentsh.stores.walking import why
 
@@ -25,31 +26,24 @@ class Repairer:
         self._root = sessions_dir
         self._session = session
         self._words = words
+        self.taken: Taken | None = None
 
     def plan(self) -> Plan | None:
         """Return what would be done, or None where there is nothing to repair.
 
-        An archive whose content is damaged is unpacked for that: it holds the log, and loses nothing by it.
+        An archive that is damaged, or whose content is, is unpacked for that: it holds the log, and loses nothing by
+        it. What became of it is in `taken` then.
         """
         directory = os.path.join(self._root, self._session)
         (found,) = Verifier(self._root, None).check([self._session])
         if is_archived(self._files, directory):
             if not found.damages and found.problem is None:
                 return None
-            self._unpack(directory)
+            self.taken = unarchive(self._files, directory, of_nothing=True)
             (found,) = Verifier(self._root, None).check([self._session])
         finish_repair(self._files, directory, self._session)  # of one that was interrupted
         chains = tuple(damage for damage in found.damages if damage.kind == "chain")
         return plan_repair(self._files, directory, self._session, self._words.epoch, more=chains)
-
-    def _unpack(self, directory: str) -> None:
-        try:
-            unarchive(self._files, directory)
-        except Unarchivable as error:
-            raise LogError(
-                f"session {self._session} cannot be repaired, and nothing was changed: {error}",
-                hint="put the archive back from a copy; `agentsh replay` shows what is left",
-            ) from error
 
     def repair(self, plan: Plan) -> Repaired:
         """Do it."""
@@ -78,6 +72,10 @@ def repairing(
             yield Repairer(disk, sessions_dir, session, words)
         finally:
             lease.release()
+    except TooNew as error:
+        raise LogTooNew(
+            f"the archive of session {session} is of the newer format {error}", hint="update agentsh"
+        ) from error
     except OSError as error:
         if isinstance(error, FileNotFoundError):
             raise SessionMissing(f"no session {session}") from error

@@ -4,8 +4,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from agentsh.log.archive import NAME as ARCHIVE
-from agentsh.log.archive import is_archived
 from agentsh.log.archived import archive_damage, reading
 from agentsh.log.beyond import seq_beyond
 from agentsh.log.chain import LogScan, Segment
@@ -21,9 +19,18 @@ from agentsh.log.check import (
     stretches,
     survey,
 )
-from agentsh.log.checkpoint import DIRECTORY, checkpoint_name, checkpoint_seqs, is_anchored, read_checkpoint
+from agentsh.log.checkpoint import (
+    DIRECTORY,
+    PROOF,
+    checkpoint_name,
+    checkpoint_seqs,
+    is_anchored,
+    read_checkpoint,
+)
 from agentsh.log.files import READ, FileSystem, RealFiles
 from agentsh.log.lease import LOCK_NAME, holder_of
+from agentsh.log.packed import NAME as ARCHIVE
+from agentsh.log.packed import is_archived
 from agentsh.log.pin import pins
 from agentsh.log.store import Damage, Holder
 from agentsh.stores.crew import Hands, Here, Promise
@@ -305,6 +312,8 @@ def _checkpoints(files: FileSystem, directory: str, session: str, last_seq: int)
             found = read_checkpoint(files, directory, seq)
             if seq > last_seq and found is not None and found.session == session:
                 continue  # it proves that the log was longer
+            if found is not None and found.reducer == PROOF and found.session == session:
+                continue  # it did, and the log has gone on behind that
             if found is None or found.session != session or not is_anchored(files, found.anchor, scan.segments):
                 useless.append(f"{DIRECTORY}/{checkpoint_name(seq)}")
     except OSError:

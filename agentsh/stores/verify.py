@@ -5,9 +5,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 from agentsh.base.errors import BlobMissing
-from agentsh.log.archive import NAME as ARCHIVE
 from agentsh.log.check import STRETCH_BYTES
 from agentsh.log.files import RealFiles
+from agentsh.log.packed import NAME as ARCHIVE
 from agentsh.log.segment import OPEN_NAME, closed_segments
 from agentsh.log.store import Damage
 from agentsh.stores.blobs import FileBlobs

@@ -142,15 +142,12 @@ def test_a_damaged_archive_is_listed_as_damaged_and_shows_what_reads(run: Run, h
     run("archive", sid(1))
     (home / "index.db").unlink(missing_ok=True)
     path = home / "sessions" / sid(1) / "archive.jsonl.zst"
-    data = bytearray(path.read_bytes())
-    data[-20] ^= 1
-    path.write_bytes(bytes(data))
+    data = path.read_bytes()[:1100]
+    path.write_bytes(data)
     found = run("verify", sid(1))
-    assert (found.code, "archive is damaged" in found.out, "repair" in found.out) == (1, True, False)
-    refused = run("unarchive", sid(1))
-    assert (refused.code, "damaged" in refused.err) == (1, True)
-    assert path.read_bytes() == data
+    assert (found.code, "archive is damaged" in found.out, "repair" in found.out) == (1, True, True)
     assert run("replay", sid(1)).code == 0
+    assert path.read_bytes() == data
 
 
 def test_a_session_that_somebody_has_open_is_left_alone(run: Run, home: Path) -> None:

@@ -10,11 +10,13 @@ from random import Random
 import pytest
 import zstandard
 
-from agentsh.log.archive import NAME, NEW, Unarchivable, archive, describe, is_archived, settle, unarchive, verified
+from agentsh.log.archive import NEW, Unarchivable, archive
 from agentsh.log.archived import archive_damage, reading
 from agentsh.log.chain import LogScan
 from agentsh.log.files import RealFiles
+from agentsh.log.packed import NAME, describe, is_archived, verified
 from agentsh.log.segment import OPEN_NAME, SEALED, closed_name
+from agentsh.log.unarchive import Taken, settle, unarchive
 from agentsh.testing.disks import SimDisk
 from tests.log.disks import FaultyFiles, MemFiles, PowerCut
 from tests.log.logs import DIR, SESSION
@@ -145,9 +147,9 @@ def test_power_cuts_that_keep_any_part_of_what_was_not_synced(back: bool) -> Non
         whole(after.after_cut(dice))
 
 
-def test_damage_anywhere_is_found_and_nothing_is_put_back_that_is_not_what_it_was() -> None:
+def test_damage_anywhere_is_found_and_all_of_it_comes_back_all_the_same() -> None:
     disk = MemFiles()
-    log_on(disk)
+    content = log_on(disk)
     archive(disk, DIR, SESSION, FACTS)
     packed = disk.data(f"{DIR}/{NAME}")
     dice = Random(3)
@@ -157,14 +159,9 @@ def test_damage_anywhere_is_found_and_nothing_is_put_back_that_is_not_what_it_wa
         data[place] ^= 1 << dice.randrange(8)
         damaged.put(f"{DIR}/{NAME}", bytes(data))
         assert verified(damaged, f"{DIR}/{NAME}") is None, place
-        with pytest.raises(Unarchivable):
-            unarchive(damaged, DIR)
-        assert damaged.listdir(DIR) == [NAME], place
-    for size in (0, 5, 100, len(packed) // 2):
-        cut = MemFiles()
-        cut.put(f"{DIR}/{NAME}", packed[:size])
-        with pytest.raises(Unarchivable):
-            unarchive(cut, DIR)
+        assert unarchive(damaged, DIR) == Taken(NAME, True), place
+        assert {name: damaged.data(f"{DIR}/{name}") for name in content} == content, place
+        assert damaged.data(f"{DIR}/quarantine/{NAME}") == data
 
 
 def test_a_log_with_damage_goes_in_and_comes_out_as_it_is() -> None:
@@ -209,7 +206,7 @@ def test_a_stale_archive_beside_an_open_segment_is_never_the_log() -> None:
 
 def test_readers_see_the_segments_and_what_is_left_of_a_damaged_archive(tmp_path: Path) -> None:
     source = MemFiles()
-    content = log_on(source)
+    log_on(source)
     for name in source.listdir(DIR):
         (tmp_path / name).write_bytes(source.data(f"{DIR}/{name}"))
     archive(RealFiles(), str(tmp_path), SESSION, {})
@@ -220,11 +217,10 @@ def test_readers_see_the_segments_and_what_is_left_of_a_damaged_archive(tmp_path
     assert (scan.damages, archive_damage(files)) == ([], ())
     scan.close()
     packed = (tmp_path / NAME).read_bytes()
-    (tmp_path / NAME).write_bytes(packed[: len(packed) - 30])
-    (damage,) = archive_damage(reading(RealFiles(), str(tmp_path)))
-    assert damage.kind == "archive"
-    assert damage.rot
-    assert len(content) == 3
+    for size, kind in ((len(packed) - 30, "scratch"), (900, "archive"), (0, "archive")):
+        (tmp_path / NAME).write_bytes(packed[:size])
+        (damage,) = archive_damage(reading(RealFiles(), str(tmp_path)))
+        assert (damage.kind, damage.harmless, damage.rot) == (kind, kind == "scratch", True)
 
 
 def test_long_distance_matching_finds_what_a_window_would_not() -> None:

@@ -76,6 +76,22 @@ def archived(machine: Machine) -> None:
     archive_session(str(machine.root / "sessions"), SESSION, dict)
 
 
+def mended(machine: Machine) -> None:
+    """The byte is one of the frame, which does not unpack as it is."""
+    archived(machine)
+    path = machine.directory / "archive.jsonl.zst"
+    data = path.read_bytes()
+    at = data.index(b"\x28\xb5\x2f\xfd") + 6
+    path.write_bytes(data[:at] + bytes([data[at] ^ 64]) + data[at + 1 :])
+
+
+def mended_in_quarantine(machine: Machine) -> None:
+    mended(machine)
+    (machine.directory / "quarantine").mkdir(exist_ok=True)
+    path = machine.directory / "archive.jsonl.zst"
+    path.rename(machine.directory / "quarantine" / "archive.1.jsonl.zst")
+
+
 def trashed(machine: Machine) -> None:
     archived(machine)
     Trash(str(machine.root)).put(SESSION, why="rm", workspace=None)
@@ -116,7 +132,19 @@ def checkpointed(machine: Machine, session: str = "of another log") -> None:
 
 
 @pytest.mark.parametrize(
-    "where", [sealed, archived, trashed, arriving, aside, checkpointed, elsewhere, all_elsewhere]
+    "where",
+    [
+        sealed,
+        archived,
+        mended,
+        mended_in_quarantine,
+        trashed,
+        arriving,
+        aside,
+        checkpointed,
+        elsewhere,
+        all_elsewhere,
+    ],
 )
 def test_a_reference_counts_wherever_it_stands(machine: Machine, where: Place) -> None:
     machine.write(long_text(1))
@@ -179,7 +207,7 @@ def damaged_frame(machine: Machine) -> None:
 def damaged_archive(machine: Machine) -> None:
     archived(machine)
     path = machine.directory / "archive.jsonl.zst"
-    path.write_bytes(path.read_bytes()[:-9])
+    path.write_bytes(path.read_bytes()[:900])
 
 
 def newer(machine: Machine) -> None:

@@ -19,6 +19,7 @@ from agentsh.stores.jsonl import JsonlStore
 from agentsh.testing.store_contract import BY, OTHER, SESSION, note, texts
 
 GRANDCHILD = "20261129-k3v9qf"
+GREAT_GRANDCHILD = "20261129-greatx"
 
 
 @pytest.fixture
@@ -152,7 +153,9 @@ async def test_of_an_archive_at_every_event_and_of_a_fork_in_one(home: Path) -> 
     assert (home / "sessions" / SESSION / "archive.jsonl.zst").read_bytes() == archived
     with pytest.raises(UsageProblem):
         await store.fork(SESSION, GRANDCHILD, upto_seq=101, by=BY)
-    (home / "sessions" / SESSION / "archive.jsonl.zst").write_bytes(archived[:-40])
+    (home / "sessions" / SESSION / "archive.jsonl.zst").write_bytes(archived[:-40])  # nothing is lost by that
+    await (await store.fork(SESSION, GREAT_GRANDCHILD, upto_seq=1, by=BY)).close()
+    (home / "sessions" / SESSION / "archive.jsonl.zst").write_bytes(archived[:1000])
     with pytest.raises(LogWriteFailed, match="archive is damaged"):
         await store.fork(SESSION, GRANDCHILD, upto_seq=1, by=BY)
     assert not (home / "sessions" / GRANDCHILD).exists()

@@ -1,13 +1,15 @@
-"""Repair of an archived session: the archive is its only copy, so nothing is made in its place."""
+"""Repair of an archived session: the archive is its only copy, and stays, whatever is made of what is left of it."""
 
 from pathlib import Path
 
 import pytest
 
-from agentsh.base.errors import LogError
-from agentsh.log.archive import NAME, archive, is_archived, settle
+from agentsh.log.archive import archive
 from agentsh.log.files import RealFiles
+from agentsh.log.packed import NAME, is_archived
 from agentsh.log.segment import OPEN_NAME
+from agentsh.log.unarchive import settle
+from tests.log.archives import bare, broken, long_log, packed_log
 from tests.log.logs import SESSION, header, lines
 from tests.stores.test_repair import WHOLE, Place, bodies, flipped
 
@@ -47,18 +49,45 @@ def test_one_with_damage_in_it_is_unpacked_and_repaired(place: Place) -> None:
     assert place.goes_on() == 42
 
 
-@pytest.mark.parametrize("at", [20, -60])
-def test_one_that_is_damaged_itself_stays_as_it_is(place: Place, at: int) -> None:
+@pytest.mark.parametrize("at", [20, 700, -60])
+def test_one_that_is_damaged_itself_is_unpacked_and_kept(place: Place, at: int) -> None:
     path = archived(place, WHOLE)
-    data = bytearray(path.read_bytes())
-    data[at] ^= 4
+    data = flipped(path.read_bytes(), at)
     path.write_bytes(data)
+    assert [d.kind for d in place.verify().damages] == ["scratch"]
+    assert place.repair() is None
+    assert place.log.read_bytes() == WHOLE
+    assert place.kept() == [data]
+    assert place.verify().ok
+    assert place.goes_on() == 41
+
+
+def test_of_one_that_has_lost_a_part_the_missing_events_are_filled_in(place: Place) -> None:
+    whole = packed_log()
+    content_at = sum(len(data) for data in list(long_log().values())[:2]) - 9000
+    damaged = broken(bare(whole), content_at)
+    place.put(damaged, NAME)
     left = bodies(place.records())
-    with pytest.raises(LogError, match="nothing was changed"):
-        place.repair()
-    assert path.read_bytes() == data
-    assert not place.log.exists()
-    assert bodies(place.records()) == left
+    assert 20 < len(left) < 40
+    found = place.verify()
+    assert "archive" in {d.kind for d in found.damages}
+    plan, _ = place.repair() or pytest.fail("nothing was repaired")
+    assert plan.salvage.lost == ((len(left) + 1, 60),)
+    assert plan.checkpoints == ()
+    assert damaged in place.kept()
+    assert place.verify().ok
+    assert not place.verify().useless
+    assert left.items() <= bodies(place.records()).items()
+    assert place.goes_on() == 62
+
+
+@pytest.mark.parametrize("data", [b"", bytes(3000), b"hello\n" * 90])
+def test_of_one_of_which_nothing_is_left_the_log_is_begun_anew(place: Place, data: bytes) -> None:
+    place.put(data, NAME)
+    plan, _ = place.repair() or pytest.fail("nothing was repaired")
+    assert plan.begins_anew
+    assert place.kept() == [data]
+    assert place.verify().ok
 
 
 def test_an_archive_that_holds_more_than_the_log_is_never_removed(place: Place) -> None:
@@ -77,7 +106,9 @@ def test_what_is_wrong_behind_all_of_it_is_told_and_costs_nothing(place: Place, 
     """A byte is missing of the last checksum, or there are more behind it: each segment has a hash of its own."""
     path = archived(place, WHOLE)
     path.write_bytes(path.read_bytes()[:-1] if behind is None else path.read_bytes() + behind)
-    assert [d.kind for d in place.verify().damages] == ["archive"]
+    damaged = path.read_bytes()
+    assert [d.kind for d in place.verify().damages] == ["scratch"]
     assert place.repair() is None
     assert place.verify().ok
     assert place.log.read_bytes() == WHOLE
+    assert place.kept() == [damaged]
