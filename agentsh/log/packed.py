@@ -73,7 +73,7 @@ class Description(NamedTuple):
 
     def packed(self) -> bytes:
         """Return the skippable frame that says all this."""
-        about = {
+        about: dict[str, Any] = {
             "format": FORMAT, "session": self.session, "members": [member._asdict() for member in self.members],
             "facts": dict(self.facts),
         }  # fmt: skip

@@ -19,8 +19,7 @@ from tests.log.logs import DIR, SESSION, header, line
 FIRST, SECOND = closed_name(0, 1), closed_name(1, 21)
 ALL = list(range(1, 61))
 PATH = f"{DIR}/{NAME}"
-GOLDEN = Path(__file__).parents[1] / "golden" / "archive1" / NAME
-"""Of the version before there was parity."""
+GOLDEN = Path(__file__).parents[1] / "golden" / "archive1"
 
 
 def long_log() -> dict[str, bytes]:

@@ -69,12 +69,14 @@ async def goes_on(files: MemFiles | FaultyFiles) -> tuple[list[int], int]:
     return found, more.seq
 
 
-def test_the_archive_of_before_there_was_parity_reads_for_ever() -> None:
-    disk = holding(GOLDEN.read_bytes())
-    about = verified(disk, PATH)
+@pytest.mark.parametrize(("name", "whole"), [("before-parity", True), ("parity", True), ("mended", False)])
+def test_the_golden_archives_read_for_ever(name: str, whole: bool) -> None:
+    disk = holding((GOLDEN / f"{name}.jsonl.zst").read_bytes())
+    about = describe(disk, PATH)
     assert about is not None
-    assert (about.session, about.last_seq, about.parity) == (SESSION, 60, False)
-    assert unarchive(disk, DIR) == Taken()
+    assert (about.session, about.last_seq, about.parity) == (SESSION, 60, name != "before-parity")
+    assert (verified(disk, PATH) is not None) == whole
+    assert unarchive(disk, DIR) == (Taken() if whole else Taken(NAME, True))
     assert seqs(disk) == ALL
     assert {n: sha256(disk.data(f"{DIR}/{n}")).hexdigest() for n, _, _ in about.members} == {
         n: digest for n, _, digest in about.members
