@@ -28,6 +28,8 @@ _MARK = b"agentsh-parity/1"
 _RECORD = struct.Struct("<16sQIIII")
 _CRC = struct.Struct("<I")
 _SEARCH_BYTES = 1 << 20
+_MAX_IN_VAIN = 1 << 12
+"""Blocks that cannot be mended before no more is tried: each costs a read of its group. So much is lost anyway."""
 _MAX_BLOCK_BYTES = 1 << 20
 
 
@@ -100,6 +102,7 @@ class Mending:
         self._fd = fd
         self.size = files.fstat(fd).size
         self._again: dict[int, bytes] = {}
+        self._in_vain = 0
         self._shape, self._sums = self._found(search), b""
         self.covered, self.intact = self.size, True
         if self._shape is not None:
@@ -141,12 +144,13 @@ class Mending:
         data = data[: self._length(shape, n)]
         if len(data) == self._length(shape, n) and self._fits(n, data):
             return data
-        if n not in self._again:
+        if n not in self._again and self._in_vain < _MAX_IN_VAIN and n < len(self._sums) // _CRC.size:
             made = self._made(shape, n)
             if made is None:
+                self._in_vain += 1
                 return data
             self._again[n] = made
-        return self._again[n]
+        return self._again.get(n, data)
 
     def _made(self, shape: _Shape, n: int) -> bytes | None:
         group = n % shape.groups

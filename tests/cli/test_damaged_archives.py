@@ -290,3 +290,14 @@ def test_saying_no_leaves_what_came_out_and_says_so(run: Run, home: Path, monkey
     monkeypatch.setattr("agentsh.cli.repair._agreed", lambda: False)
     done = run("repair", SESSION)
     assert (done.code, done.out.splitlines()[-1]) == (1, "Nothing else was changed.")
+
+
+def test_archiving_it_again_removes_nothing_that_it_has_lost(run: Run, home: Path) -> None:
+    """Closed segments beside an archive are leftovers as long as it is whole."""
+    left = log(home) / "000000-000000000001.jsonl"
+    left.write_bytes(b"a leftover")
+    damage(home, A_PART_LOST["cut short"])
+    assert "already" in run("archive", SESSION).out
+    assert left.read_bytes() == b"a leftover"
+    run("unarchive", SESSION)
+    assert b"a leftover" in kept(home)

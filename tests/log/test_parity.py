@@ -4,11 +4,11 @@ import os
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentsh.log.parity import BLOCK_BYTES, BLOCKS_IN_A_GROUP, MIN_GROUPS, PARITY_MAGIC, Mending, parity
-from tests.log.disks import MemFiles
+from tests.log.disks import FaultyFiles, MemFiles
 
 SIZES = (1, 511, 512, 513, 5_000, 40_000, 300_000)
 
@@ -42,6 +42,7 @@ def test_what_is_whole_reads_as_it_is(size: int) -> None:
     assert WHOLE[size][size : size + 4] == PARITY_MAGIC.to_bytes(4, "little")
 
 
+@settings(deadline=None)
 @given(st.sampled_from(SIZES), st.integers(0), st.integers(1, 255))
 def test_one_byte_anywhere_is_mended_and_noticed(size: int, at: int, bits: int) -> None:
     data = bytearray(WHOLE[size])
@@ -51,6 +52,7 @@ def test_one_byte_anywhere_is_mended_and_noticed(size: int, at: int, bits: int) 
     assert source.mended or not source.intact
 
 
+@settings(deadline=None)
 @given(st.sampled_from([5_000, 40_000, 300_000]), st.integers(0), st.integers(1), st.binary(min_size=1, max_size=1))
 def test_a_run_is_mended_as_long_as_it_touches_no_more_blocks_than_there_are_groups(
     size: int, at: int, length: int, filler: bytes
@@ -64,6 +66,7 @@ def test_a_run_is_mended_as_long_as_it_touches_no_more_blocks_than_there_are_gro
     assert read(bytes(data), size)[0] == WHOLE[size][:size]
 
 
+@settings(deadline=None)
 @given(st.sampled_from(SIZES), st.integers(0))
 def test_an_end_that_is_cut_off_costs_nothing_before_it(size: int, cut: int) -> None:
     left = size + cut % (len(WHOLE[size]) - size)
@@ -86,6 +89,7 @@ def test_two_blocks_of_a_group_are_too_many_and_stay_as_they_are() -> None:
     assert source.mended == 0
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=3_000))
 def test_what_has_none_reads_as_it_is(data: bytes) -> None:
     found, source = read(data, max(len(data), 1))
@@ -95,3 +99,20 @@ def test_what_has_none_reads_as_it_is(data: bytes) -> None:
 
 def test_it_costs_four_percent() -> None:
     assert len(WHOLE[300_000]) < 300_000 * 1.041
+
+
+@pytest.mark.parametrize("cut", [True, False])
+def test_where_the_checksums_are_gone_not_every_block_is_tried_to_be_mended(cut: bool) -> None:
+    """Each try reads a whole group: an archive whose end is lost would read each of its bytes many times."""
+    size = 3_000_000
+    data = with_parity(size)
+    sums_at = len(data) - 40 - 4 * -(-size // BLOCK_BYTES)
+    disk = MemFiles()
+    disk.put("/x", data[:sums_at] if cut else data[:sums_at] + bytes(len(data) - 40 - sums_at) + data[-40:])
+    counting = FaultyFiles(disk)
+    source = Mending(counting, counting.open("/x", os.O_RDONLY), search=True)
+    found = b""
+    while piece := source.read(1 << 16, len(found)):
+        found += piece
+    assert found == data[:size]
+    assert counting.ops.count("read") < (200 if cut else 4096 * 34)
