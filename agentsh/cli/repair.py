@@ -22,7 +22,7 @@ def run(session: str, *, yes: bool) -> int:
         raise NotTrusted(f"{place.home.root} is not trusted, so its sessions are read-only", hint="`agentsh trust`")
     refuse_held(place)
     with session_repair(place.home, place.id) as repairer:
-        plan = repairer.plan()
+        plan = repairer.plan(anew=True)
         if plan is None:
             print(f"{place.id}: there is nothing to repair")
         else:

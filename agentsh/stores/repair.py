@@ -11,6 +11,8 @@ from agentsh.log.archive import Unarchivable, is_archived, unarchive
 from agentsh.log.files import FileSystem, RealFiles
 from agentsh.log.lease import take
 from agentsh.log.repair import Plan, Repaired, Words, finish_repair, plan_repair, repair
+from agentsh.log.segment import OPEN_NAME
+from agentsh.log.store import Damage
 from agentsh.stores.verify import Verifier
 from agentsh.stores.walking import why
 
@@ -26,10 +28,12 @@ class Repairer:
         self._session = session
         self._words = words
 
-    def plan(self) -> Plan | None:
+    def plan(self, *, anew: bool = False) -> Plan | None:
         """Return what would be done, or None where there is nothing to repair.
 
         An archive whose content is damaged is unpacked for that: it holds the log, and loses nothing by it.
+        anew: begin a log without any event anew, though nothing of it is damaged: that may be so because an opening
+        found nothing that reads, and left a header and no trace besides.
         """
         directory = os.path.join(self._root, self._session)
         (found,) = Verifier(self._root, None).check([self._session])
@@ -39,8 +43,10 @@ class Repairer:
             self._unpack(directory)
             (found,) = Verifier(self._root, None).check([self._session])
         finish_repair(self._files, directory, self._session)  # of one that was interrupted
-        chains = tuple(damage for damage in found.damages if damage.kind == "chain")
-        return plan_repair(self._files, directory, self._session, self._words.epoch, more=chains)
+        more = [damage for damage in found.damages if damage.kind == "chain"]
+        if anew and found.remarks == ("empty",) and not found.damages and found.problem is None:
+            more.append(Damage(OPEN_NAME, "empty", 0, 0))
+        return plan_repair(self._files, directory, self._session, self._words.epoch, more=tuple(more))
 
     def _unpack(self, directory: str) -> None:
         try:
