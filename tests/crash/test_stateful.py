@@ -1,4 +1,4 @@
-"""A model that hypothesis drives: append, wait, save, close, reopen, cut, kill, rot, a second writer, in any order."""
+"""A model that hypothesis drives: append, wait, save, close, reopen, cut, kill, rot, second writer, in any order."""
 
 from random import Random
 
