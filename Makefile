@@ -44,6 +44,7 @@ check:
 
 soak: install-test
 	$(BIN)/pytest -m soak -n 0 -s
+	$(BIN)/pytest -m "not soak" -n 0 -q tests/log/test_scan.py tests/log/test_large_flips.py tests/crash
 
 # The table of targets, on a machine that does nothing else; some minutes. BENCH=--quick: five at most, fewer rounds.
 bench: install

@@ -204,8 +204,8 @@ async def resume_session(
         await asyncio.to_thread(kill_session, session)  # what a killed agentsh left running must not go on beside us
         if not state.last_seq:
             lost = opened.recovery or opened.log.last_seq
-            what = "nothing of it reads" if lost else "it stopped before it began"
-            hint = f"`agentsh repair {session}` saves what can be" if lost else "`agentsh new` starts another"
+            what = "nothing of it reads" if lost else "it has no entry"
+            hint = f"`agentsh repair {session}` begins it anew, with what else is known of it"
             raise LogError(f"session {session} is empty: {what}", hint=hint)
         if state.behind:
             settle(state, await asyncio.to_thread(LoggedSession(store, session).state))

@@ -20,7 +20,7 @@ from agentsh.events.summary import VERSION, summarise
 from agentsh.log.files import RealFiles
 from agentsh.log.lease import holder_of
 from agentsh.log.plain import odd
-from agentsh.log.store import Holder
+from agentsh.log.store import HEADER_BYTES, Damage, Holder
 
 LOG_NAME = "events.jsonl"
 """The segment that is written: `log.segment.OPEN_NAME`, whose module loads hashlib, which `ls` does without."""
@@ -272,15 +272,19 @@ def read_summary(place: Place) -> dict[str, Any]:
             return kept
         store = event_store(place.home)
         summary = summarise(store.read(place.id))
-        # A torn tail is not damage: it is put right at the next opening, or a writer is about to finish it. Nor is
-        # a change of segments that was interrupted.
-        fine = ("torn", "missing") if summary.get("last_seq") else ("torn",)
-        summary["damages"] = sum(d.kind not in fine and not d.harmless for d in store.damages(place.id))
+        # No damage: a torn tail, which the next opening or its writer puts right, and a cut change of segments.
+        whole = bool(summary.get("last_seq"))
+        summary["damages"] = sum(not (d.harmless or _is_fine(d, whole)) for d in store.damages(place.id))
     except (OSError, AgentshError) as error:
         summary = summarise(())
         summary["damages"] = 1
         summary["problem"] = error.message if isinstance(error, AgentshError) else error.strerror or str(error)
     return summary
+
+
+def _is_fine(damage: Damage, whole: bool) -> bool:
+    """Tell whether an opening puts it right. whole: something reads; else it was more than a torn beginning."""
+    return damage.kind in ("torn", "missing") if whole else damage.kind == "torn" and damage.bytes <= HEADER_BYTES
 
 
 def _archived_summary(place: Place) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
 """What `repair` writes into a log and says of it in plain words. Loads no pydantic, unless the beginning is lost."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from agentsh.app.paths import Home
@@ -13,10 +13,10 @@ from agentsh.stores.repair import Repairer, repairing
 
 
 @contextmanager
-def session_repair(home: Home, session: str) -> Iterator[Repairer]:
-    """Hold a session for its repair. Raises as `repairing` does."""
+def session_repair(home: Home, session: str, progress: Callable[[int], None] | None = None) -> Iterator[Repairer]:
+    """Hold a session for its repair. progress, and what it raises: as of `repairing`."""
     words = WORDS._replace(beginning=lambda ts: _beginning(home, session, ts))
-    with repairing(str(home.sessions), session, words) as repairer:
+    with repairing(str(home.sessions), session, words, progress=progress) as repairer:
         yield repairer
 
 

@@ -9,6 +9,7 @@ from agentsh.app.obstacles import of_session
 from agentsh.app.paths import Home
 from agentsh.app.remembered import as_told
 from agentsh.base.text import plural
+from agentsh.log.segment import OPEN_NAME
 from agentsh.log.store import Damage
 from agentsh.stores.marks import Marks
 from agentsh.stores.session_check import Finding
@@ -49,6 +50,9 @@ _WORDS = {
     "archive": "the archive is damaged; what comes before that reads",
     "scratch": "bytes of the archive are damaged, and all that is in it reads",
     "newer": "it is written by a newer agentsh",
+    "torn": "an unfinished entry at the end",
+    "missing": "there is no open segment",
+    "empty": "there is no entry",
 }
 _REMARKS = {
     "torn": "an unfinished entry at the end, which the next opening sets aside",
@@ -84,9 +88,16 @@ def verify(
                 continue
             found = next(checked)
             obstacles = tuple(map(str, of_session(home, place.id)))
-            yield place, found._replace(damages=as_told(home, place.id, found.damages), obstacles=obstacles)
+            damages = as_told(home, place.id, found.damages) or _nothing_there(found)
+            yield place, found._replace(damages=damages, obstacles=obstacles)
         if marks is not None:
             marks.save()
+
+
+def _nothing_there(found: Finding) -> tuple[Damage, ...]:
+    """Return what to say of a session's directory without a log: a creation that was cut short leaves one, rarely."""
+    gone = {"empty", "missing"} <= set(found.remarks) and found.newer is None
+    return (Damage(OPEN_NAME, "unreadable", 0, 0),) if gone else ()
 
 
 def _marks(home: Home) -> Marks | None:

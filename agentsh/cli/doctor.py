@@ -8,6 +8,7 @@ from agentsh.app.checkup import checkup
 from agentsh.app.paths import find_homes
 from agentsh.base.text import clean
 from agentsh.cli.guard import json_line
+from agentsh.cli.progress import Bar
 
 COLOURS = {"ok": "32", "warn": "33", "fail": "31"}
 
@@ -16,7 +17,9 @@ def run(*, as_json: bool) -> int:
     """Print a line for each finding; return 0 where nothing failed."""
     failed = False
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    for line in checkup(find_homes(Path.cwd(), os.environ), os.environ):
+    bar = Bar("reading the sessions:")
+    for line in checkup(find_homes(Path.cwd(), os.environ), os.environ, bar):
+        bar.wipe()
         failed = failed or line.state == "fail"
         if as_json:
             print(json_line(line._asdict()), flush=True)

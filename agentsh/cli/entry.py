@@ -7,7 +7,7 @@ import sys
 
 COMMANDS = frozenset((
     "new", "resume", "replay", "show", "search", "context", "verify", "repair", "doctor",
-    "init", "trust", "diff", "apply", "rewind", "fork", "push", "pull", "archive",
+    "init", "trust", "diff", "apply", "rewind", "fork", "push", "pull", "pin", "archive",
     "unarchive", "rm", "restore", "gc", "rename", "tag", "ls", "completion",
 ))  # fmt: skip
 """All there are, known without the framework."""

@@ -58,6 +58,18 @@ def unarchive(sessions: Ids) -> None:
     raise typer.Exit(guarded(lambda: command.unarchive(sessions)))
 
 
+def pin(
+    session: Id,
+    list_: Annotated[bool, typer.Option("--list", help="Say which pins there are.")] = False,
+    remove: Annotated[int | None, typer.Option("--remove", min=1, help="Let go the pin of this event (seq).")] = None,
+    json: Annotated[bool, typer.Option("--json", help="With --list: one JSON object per line.")] = False,
+) -> None:
+    """Keep the log as it is now, by hard link, whatever becomes of it."""
+    from agentsh.cli import pin as command
+
+    raise typer.Exit(guarded(lambda: command.run(session, listing=list_, remove=remove, as_json=json)))
+
+
 def rm(
     sessions: Ids,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
@@ -105,6 +117,6 @@ def rename(session: Id, title: Annotated[list[str], typer.Argument(metavar="TITL
 
 def register(app: typer.Typer) -> None:
     """Put the commands on the command line."""
-    for function in (push, pull, archive, unarchive, rm, restore, gc, rename):
+    for function in (push, pull, pin, archive, unarchive, rm, restore, gc, rename):
         app.command()(function)
     app.command(context_settings={"ignore_unknown_options": True})(tag)  # so that -wip is a tag to take off

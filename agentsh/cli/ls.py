@@ -45,7 +45,8 @@ def run(values: dict[str, Any]) -> int:
         return 0
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     columns = os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else 0
-    for line in table(found, columns or columns_from(os.environ, PIPE_COLUMNS), colour, time.time_ns()):
+    columns = columns or columns_from(os.environ, PIPE_COLUMNS)
+    for line in table(found, columns, colour, time.time_ns(), size=values["sort"] == "size"):
         print(line)
     return 0
 
@@ -75,11 +76,18 @@ def as_json(row: Row) -> dict[str, Any]:
     }
 
 
-def table(found: list[Row], columns: int, colour: bool, now_ns: int) -> list[str]:
-    """Return the lines of the table, each at most `columns` wide. The id is never cut."""
+def table(found: list[Row], columns: int, colour: bool, now_ns: int, *, size: bool = False) -> list[str]:
+    """Return the lines of the table, each at most `columns` wide. The id is never cut.
+
+    size: of the log, in the place of the tokens.
+    """
     wide = columns >= 110
     head = ["ID", "AGE", "STATE", "TURNS", "TOKENS", "COST", "TITLE"] + (["WORKSPACE"] if wide else [])
     body = [_cells(row, now_ns, wide) for row in found]
+    if size:
+        head[4] = "SIZE"
+        for cells, row in zip(body, found, strict=True):
+            cells[4] = f"{count(row.place.size)}B"
     if columns < 64:  # narrow: what it is and where it stands, and the title below
         return _narrow(found, body, columns, colour)
     widths = [max(width(line[n]) for line in [head, *body]) for n in range(6)]

@@ -4,13 +4,14 @@ import os
 import sys
 from pathlib import Path
 
-from agentsh.app.catalog import Place, find, refuse_held
+from agentsh.app.catalog import Place, find, refuse_held, sized
 from agentsh.app.paths import find_homes
 from agentsh.app.remembered import as_told
 from agentsh.app.repairing import damage_told, outcome, outlook, session_repair
 from agentsh.app.verifying import headline, place_line, verify
 from agentsh.base.errors import NotTrusted, UsageProblem
 from agentsh.base.text import clean
+from agentsh.cli.progress import Bar
 
 MAX_PLACES = 20
 
@@ -21,8 +22,10 @@ def run(session: str, *, yes: bool) -> int:
     if not place.home.trusted:
         raise NotTrusted(f"{place.home.root} is not trusted, so its sessions are read-only", hint="`agentsh trust`")
     refuse_held(place)
-    with session_repair(place.home, place.id) as repairer:
-        plan = repairer.plan()
+    bar = Bar(f"reading {place.id}:", sized(place).size)
+    with session_repair(place.home, place.id, bar) as repairer:
+        plan = repairer.plan(anew=True)
+        bar.wipe()
         taken = repairer.taken
         if taken is not None:
             print(f"{place.id} is taken out of its archive{damage_told(taken)}")
@@ -50,6 +53,8 @@ def _agreed() -> bool:
 
 def _verified(place: Place) -> int:
     """Read it all again, and tell."""
-    ((_, found),) = verify([place])
+    bar = Bar(f"reading {place.id} again:", sized(place).size)
+    ((_, found),) = verify([place], progress=bar)
+    bar.wipe()
     print(clean(f"{place.id}  {headline(found)}"))
     return 0 if found.ok else 1

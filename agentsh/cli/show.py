@@ -66,5 +66,5 @@ def _facts(row: Row, now_ns: int) -> list[tuple[str, str]]:
     if s.get("damages"):
         facts.append(("damage", f"{plural(s['damages'], 'place')} in the log not readable; all else is"))
     if row.state == "empty":
-        return [*facts, ("note", "it stopped before it began: nothing to show or to resume")]
+        return [*facts, ("note", f"it has no entry: `agentsh repair {row.place.id}` begins it anew")]
     return [*facts, ("go on", f"agentsh resume {row.place.id}")]

@@ -267,7 +267,9 @@ def _recovered(state: SessionState, event: Event, fact: session.Recovered) -> No
     told: list[str] = []
     for damage in fact.damages:
         if isinstance(damage, dict):  # its place has another name once a rescue has taken the lines around it along
-            told += [str(damage.get("where")), f"after {damage.get('after_seq')}"]
+            told.append(str(damage.get("where")))
+            if damage.get("kind") != "blob":
+                told.append(f"after {damage.get('after_seq')}")
     if (fact.damages_total or 0) > len(fact.damages):
         told.append(f"before {event.seq}")
     state.known_damages.update(told[: max(KEPT_DAMAGES - len(state.known_damages), 0)])

@@ -141,6 +141,15 @@ async def tell(journal: Journal, damages: Sequence[Damage]) -> None:
         await journal.record(_recovered(new), durable=True)
 
 
+def unread(state: SessionState, refs: Sequence[str]) -> Recovered | None:
+    """Return what to record of blobs that the conversation needs and that are gone or damaged, where that is new.
+
+    Whoever reads them gets their two ends instead.
+    """
+    new = [Damage(ref, "blob", 0, state.last_seq, rot=True) for ref in refs if ref not in state.known_damages]
+    return _recovered(new) if new and len(state.known_damages) < KEPT_DAMAGES else None
+
+
 def _recovered(damages: Sequence[Damage]) -> Recovered:
     told = tuple(damage._asdict() for damage in damages[:MAX_DAMAGES])
     fact = Recovered(cut_bytes=0, quarantined=(), damages=told, calls=0, turn=False)

@@ -30,6 +30,7 @@ from agentsh.context.state import AgentItem, SessionState
 from agentsh.context.validate import problems
 from agentsh.context.view import view_of
 from agentsh.engine.journal import Journal
+from agentsh.engine.open import unread
 from agentsh.engine.overflow import hopeless, learned, reason
 from agentsh.engine.scout import Scout
 from agentsh.engine.secrets import Secrets
@@ -295,9 +296,10 @@ class ModelStep:
             if why is not None and fact.cut is not None:
                 fact = fact.model_copy(update={"cut": fact.cut.model_copy(update={"reason": why})})
             bodies.append(body)
-            return [NewFact(fact, state.last_seq)]
+            told = unread(state, fact.missing or ())
+            return [NewFact(fact, state.last_seq), *([NewFact(told)] if told is not None else [])]
 
-        (event,) = await self._journal.record_from(make)
+        event, *_ = await self._journal.record_from(make)
         return bodies[0], event
 
     def _request(self, state: SessionState) -> tuple[bytes, ContextBuilt]:

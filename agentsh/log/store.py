@@ -21,6 +21,8 @@ class Capabilities(NamedTuple):
 
 HARMLESS = frozenset({"bom", "blank", "crlf", "doubled", "newline", "scratch"})
 """Kinds of damage that cost no record: read all the same, and told only by `verify`."""
+HEADER_BYTES = 1000
+"""More than a header takes: where that much is there and nothing reads, something was lost."""
 
 
 class Damage(NamedTuple):

@@ -50,7 +50,7 @@ class ProcessResult:
 
     exit: code; negative signal number where a signal ended it; None where it was killed at its time limit.
     output: stdout and stderr as they came, decoded, with the middle left out beyond the cap.
-    total_bytes: size of the whole output. whole: all of it as kept, where the cap cut it and it is within 10 MiB.
+    total_bytes: size of the whole output. whole: all of it as kept, where the cap cut it and it is within 16 MiB.
     left_running: the direct child ended but a descendant kept the pipe open; it was killed.
     stopped: why it was killed before its time, for the model. undone: files that it changed and must not, put back.
     began_in: the directory, relative to the root. shell: what it leaves to the next; None where it told nothing.

@@ -18,9 +18,11 @@ def recovered(fact: Recovered) -> str:
         found.append(f"{plural(fact.cut_bytes, 'damaged byte')} moved to quarantine")
     if any(name.startswith("archive.") for name in fact.quarantined):
         found.append("the damaged archive of the session moved to quarantine")
-    if fact.damages:
-        places = fact.damages_total or len(fact.damages)
+    blobs = sum(isinstance(damage, dict) and damage.get("kind") == "blob" for damage in fact.damages)
+    if places := (fact.damages_total or len(fact.damages)) - blobs:
         found.append(f"{plural(places, 'damaged place')} left as found")
+    if blobs:
+        found.append(f"{plural(blobs, 'long text')} missing or damaged, of which only the two ends are left")
     if fact.newline_added:
         found.append("the last line was completed")
     return "recovered: " + ("; ".join(found) or "nothing was lost")

@@ -11,8 +11,10 @@ from agentsh.log.files import FileSystem, RealFiles
 from agentsh.log.lease import take
 from agentsh.log.packed import TooNew, is_archived
 from agentsh.log.repair import Plan, Repaired, Words, finish_repair, plan_repair, repair
+from agentsh.log.segment import OPEN_NAME
+from agentsh.log.store import Damage
 from agentsh.log.unarchive import Taken, unarchive
-from agentsh.stores.verify import Verifier
+from agentsh.stores.verify import Progress, Verifier
 from agentsh.stores.walking import why
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
@@ -21,29 +23,36 @@ _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 class Repairer:
     """A session that is about to be repaired; made by `repairing`."""
 
-    def __init__(self, files: FileSystem, sessions_dir: str, session: str, words: Words) -> None:
+    def __init__(
+        self, files: FileSystem, sessions_dir: str, session: str, words: Words, progress: Progress | None = None
+    ) -> None:
         self._files = files
         self._root = sessions_dir
         self._session = session
         self._words = words
+        self._progress = progress
         self.taken: Taken | None = None
 
-    def plan(self) -> Plan | None:
+    def plan(self, *, anew: bool = False) -> Plan | None:
         """Return what would be done, or None where there is nothing to repair.
 
         An archive that is damaged, or whose content is, is unpacked for that: it holds the log, and loses nothing by
         it. What became of it is in `taken` then.
+        anew: begin a log without any event anew, though nothing of it is damaged: that may be so because an opening
+        found nothing that reads, and left a header and no trace besides.
         """
         directory = os.path.join(self._root, self._session)
-        (found,) = Verifier(self._root, None).check([self._session])
+        (found,) = Verifier(self._root, None, progress=self._progress).check([self._session])
         if is_archived(self._files, directory):
             if not found.damages and found.problem is None:
                 return None
             self.taken = unarchive(self._files, directory, of_nothing=True)
-            (found,) = Verifier(self._root, None).check([self._session])
+            (found,) = Verifier(self._root, None, progress=self._progress).check([self._session])
         finish_repair(self._files, directory, self._session)  # of one that was interrupted
-        chains = tuple(damage for damage in found.damages if damage.kind == "chain")
-        return plan_repair(self._files, directory, self._session, self._words.epoch, more=chains)
+        more = [damage for damage in found.damages if damage.kind == "chain"]
+        if anew and found.remarks == ("empty",) and not found.damages and found.problem is None:
+            more.append(Damage(OPEN_NAME, "empty", 0, 0))
+        return plan_repair(self._files, directory, self._session, self._words.epoch, more=tuple(more))
 
     def repair(self, plan: Plan) -> Repaired:
         """Do it."""
@@ -54,9 +63,10 @@ class Repairer:
 
 @contextmanager
 def repairing(
-    sessions_dir: str, session: str, words: Words, *, files: FileSystem | None = None
-) -> Iterator[Repairer]:
-    """Hold the lease of a session while it is repaired.
+    sessions_dir: str, session: str, words: Words, *, files: FileSystem | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Repairer]:  # fmt: skip
+    """Hold the lease of a session while it is repaired. progress: is told how many bytes were read to judge it.
 
     Raises:
         SessionMissing: there is none.
@@ -69,7 +79,7 @@ def repairing(
     try:
         lease = take(disk, os.path.join(sessions_dir, session), session)
         try:
-            yield Repairer(disk, sessions_dir, session, words)
+            yield Repairer(disk, sessions_dir, session, words, progress)
         finally:
             lease.release()
     except TooNew as error:

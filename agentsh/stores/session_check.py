@@ -32,13 +32,10 @@ from agentsh.log.lease import LOCK_NAME, holder_of
 from agentsh.log.packed import NAME as ARCHIVE
 from agentsh.log.packed import is_archived
 from agentsh.log.pin import pins
-from agentsh.log.store import Damage, Holder
+from agentsh.log.store import HEADER_BYTES, Damage, Holder
 from agentsh.stores.crew import Hands, Here, Promise
 from agentsh.stores.marks import Mark
 from agentsh.stores.walking import why
-
-HEADER_BYTES = 1000
-"""More than a header takes: where that much is there and nothing reads, something was lost."""
 
 _NO_RUN = Run(0, 0, 0, 0, 0)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from agentsh.base.pattern import later
 
-MAX_WHOLE_BYTES = 10 * 1024 * 1024
-"""Up to here the whole output is kept; beyond, only its head and tail."""
+MAX_WHOLE_BYTES = 16 * 1024 * 1024
+"""Up to here the whole output is kept; beyond, only its head and tail. Source: field report F114, 12 MB of it."""
 PREVIEW_EVERY_S = 0.05
 MAX_PREVIEW_BYTES = 16_384
 """Of what came between two previews, at most this much is shown."""
@@ -22,9 +22,9 @@ _HEAD_SHARE = 2 / 3
 
 
 class Capture:
-    """Takes bytes as they come. total_bytes: how many there were. Memory: at most 10 MiB, then twice max_bytes.
+    """Takes bytes as they come. total_bytes: how many there were. Memory: at most 16 MiB, then twice max_bytes.
 
-    whole_bytes: up to which the whole is kept, where that is not 10 MiB.
+    whole_bytes: up to which the whole is kept, where that is not 16 MiB.
     """
 
     def __init__(self, max_bytes: int, *, whole_bytes: int | None = None) -> None:

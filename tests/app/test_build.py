@@ -116,7 +116,7 @@ async def test_a_birth_that_is_cancelled_is_whole_or_not_there(home: Home, tmp_p
 
 @pytest.mark.parametrize(
     ("kept", "more", "why"),
-    [(0, b"", "before it began"), (1, b"", "before it began"), (1, b"garbage\n", "nothing of it reads")],
+    [(0, b"", "no entry"), (1, b"", "no entry"), (1, b"garbage\n", "nothing of it reads")],
 )
 async def test_a_session_without_an_event_cannot_be_resumed(home: Home, kept: int, more: bytes, why: str) -> None:
     log = a_session(home, A)

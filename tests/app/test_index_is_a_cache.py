@@ -167,6 +167,7 @@ def test_an_index_that_another_process_has_locked(home: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="drops a capability of Linux, so that modes hold for root too")
 @pytest.mark.parametrize("there", [True, False])
 def test_a_home_that_cannot_be_written(home: Path, there: bool) -> None:
+    """Field report A35 anomalyco/opencode#37821: a crash loop over an index, in a directory that is read-only."""
     wanted = ls(home)
     if not there:
         for file in home.glob("index.db*"):

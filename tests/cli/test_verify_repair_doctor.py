@@ -5,6 +5,7 @@ import os
 import pty
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -200,3 +201,27 @@ def test_doctor_says_what_to_do(home: Path) -> None:
     for n, row in enumerate(rows):
         if row.startswith(("warn", "fail")):
             assert rows[n + 1].startswith("      → "), row
+
+
+@pytest.mark.parametrize("words", [["doctor"], ["repair", sid(2), "--yes"]])
+def test_long_work_shows_a_bar_on_a_terminal_and_takes_it_away(home: Path, words: list[str]) -> None:
+    """As if a second were over: how far the reading is."""
+    damage(add(home, 2, 2_000))
+    mine, theirs = pty.openpty()
+    code = (
+        "import sys\nfrom agentsh.cli import main, progress\nprogress.AFTER_S = progress.EVERY_S = 0\n"
+        "sys.exit(main.run(sys.argv[1:]))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs,
+        env={**os.environ, "AGENTSH_HOME": str(home), "HOME": str(home.parent), "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(theirs)
+    said = b""
+    with suppress(OSError):  # EIO: nobody has the other end any more
+        while data := os.read(mine, 4096):
+            said += data
+    os.close(mine)
+    assert process.wait(50) == (1 if words == ["doctor"] else 0)
+    assert (b"reading the sessions: " if words == ["doctor"] else b"100% of ") in said
+    assert said.endswith(b"\r\x1b[2K"), "and it is gone"

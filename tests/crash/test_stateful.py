@@ -1,4 +1,4 @@
-"""A model that hypothesis drives: append, wait, close, reopen, cut, kill, rot, a second writer, in any order."""
+"""A model that hypothesis drives: append, wait, save, close, reopen, cut, kill, rot, second writer, in any order."""
 
 from random import Random
 
@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from agentsh.base.errors import LogWriteFailed
 from agentsh.log.store import OpenLog
+from tests.crash.checkpoints import REDUCER, CheckpointRun
 from tests.crash.laboratory import Figures, Options, Run
 from tests.crash.ledger import draft
 from tests.crash.machine import Machine, Plan, now, one_thread
@@ -20,7 +21,7 @@ class LogModel(RuleBasedStateMachine):
         super().__init__()
         self._inline = one_thread(0)
         self._inline.__enter__()
-        self._run = Run(0, Options(rot=0.0, kills=0.0), Figures())
+        self._run = CheckpointRun(0, Options(rot=0.0, kills=0.0), Figures())
         self._ledger = self._run.ledgers[0]
         self._machine = Machine(self._run.disk, Random(0), Plan())
         self._log: OpenLog | None = None
@@ -60,6 +61,15 @@ class LogModel(RuleBasedStateMachine):
     def end_of_a_turn(self) -> None:
         assert self._log is not None
         now(self._log.turn_ended())
+
+    @precondition(lambda self: self._log is not None)
+    @rule()
+    def checkpoint(self) -> None:
+        assert self._log is not None
+        if self._ledger.told and self._log.last_seq == max(self._ledger.told):
+            state = b"\n".join(line for _, line in sorted(self._ledger.told.items()))
+            now(self._log.checkpoint(state, reducer=REDUCER, keep=2))
+            self._ledger.said_durable(self._log.durable_seq)
 
     @precondition(lambda self: self._log is not None)
     @rule()

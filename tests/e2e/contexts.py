@@ -1,4 +1,7 @@
-"""After every end-to-end test: each request of each session in its home can be built again, byte for byte."""
+"""After every end-to-end test: each request of each session in its home can be built again, byte for byte.
+
+And no event names another that is not there before it.
+"""
 
 import os
 from pathlib import Path
@@ -21,6 +24,14 @@ def damaged(home: Home, session: str) -> bool:
         return True
 
 
+def dangling(home: Home, session: str) -> None:
+    """Fail where a cause is not there (field report A24)."""
+    known: set[int] = set()
+    for record in event_store(home).read(session):
+        assert record.cause is None or record.cause in known, f"{session}: event {record.seq} names {record.cause}"
+        known.add(record.seq)
+
+
 def proven(root: Path) -> None:
     """Fail where a request cannot be built again. Sessions whose log a test has damaged are passed over."""
     home = Home(root, trusted=True)
@@ -29,6 +40,7 @@ def proven(root: Path) -> None:
     for place in places((home,)):
         if damaged(home, place.id):
             continue
+        dangling(home, place.id)
         checks = Contexts(place).check()
         assert checks.problems == (), f"{place.id}: {checks.problems[:3]}"
         if COUNT in os.environ:

@@ -51,11 +51,19 @@ def test_a36_each_separator_of_splitlines(separator: str) -> None:
     assert decode_event(raw, 7).payload == {"text": f"a{separator}b"}
 
 
-def test_a9_a_hook_that_says_such_text() -> None:
-    """A9 github/copilot-cli#2658: event `hook.start` with U+2028."""
-    raw = encode_event(Draft("hook_answered", TS, {"message": "a\u2028b\u2029c"}), seq=1, dur=0, salt=7)
-    assert b"\xe2\x80\xa8" not in raw
-    assert len(raw.decode().splitlines()) == 1
+def test_a9_a_hook_that_says_such_text(case: Case, serve: Callable[..., ScriptedServer], shell: Shell) -> None:
+    """A9 github/copilot-cli#2658: event `hook.start` with U+2028, from a real hook around a real tool."""
+    verdict = r"""printf '{"verdict":"annotate","message":"a\342\200\250b\342\200\251c"}'"""
+    (shell.home / "agentsh.toml").write_text(f"[hooks.odd]\ncommand = ['/bin/sh', '-c', {json.dumps(verdict)}]\n")
+    serve(reply(calls=[call("list", {})]), reply("seen"), reply("again"))
+    assert shell.run("resume", case.id, "list", "-p", "--mode", "yolo").code == 0
+    told = [event["message"] for event in of_type(shell.events(case.id), "hook_answered")]
+    assert told
+    assert set(told) == {"a\u2028b\u2029c"}
+    text = case.log.read_bytes().decode()
+    assert text.splitlines() == text.split("\n")[:-1]
+    assert shell.run("verify", case.id).code == 0
+    assert shell.run("resume", case.id, "again", "-p").code == 0
 
 
 async def test_a7_twenty_megabytes_of_such_text(tmp_path: Path) -> None:

@@ -79,7 +79,10 @@ async def test_a23_only_what_is_in_the_file_is_named(tmp_path: Path, k: int) -> 
 
 
 def test_a24_nothing_dangles_in_a_real_session(case: Case, serve: Serve) -> None:
-    """A24 anthropics/claude-code#22526: a session of four messages with phantom parents already."""
+    """A24 anthropics/claude-code#22526: a session of four messages with phantom parents already.
+
+    The same is looked for in every session of every end-to-end test, behind it (`tests/e2e/contexts.py`).
+    """
     serve(*[reply(f"answer {n}") for n in range(2)])
     for n in range(2):
         assert case.shell.run("resume", case.id, f"question {n}", "-p").code == 0

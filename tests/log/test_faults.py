@@ -115,7 +115,8 @@ async def test_every_write_is_short_in_turn(taken: int) -> None:
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=errno.errorcode.get)
-async def test_every_operation_of_a_recovery_fails_in_turn(error: int) -> None:
+@pytest.mark.parametrize("for_ever", [False, True])
+async def test_every_operation_of_a_recovery_fails_in_turn(error: int, for_ever: bool) -> None:
     """Recovery may stop anywhere; the next one goes on from there, and no byte is lost on the way."""
     disk = MemFiles()
     store = store_on(disk)
@@ -134,10 +135,11 @@ async def test_every_operation_of_a_recovery_fails_in_turn(error: int) -> None:
             n += 1
             disk = MemFiles()
             disk.put(path, data)
-            files = FaultyFiles(disk, n, error)
+            files = FaultyFiles(disk, n, error, for_ever=for_ever)
             with suppress(AgentshError):
                 opened = await store_on(files).open(SESSION)
                 await opened.log.close()
+            assert disk.fds == {}, (n, files.ops[n - 1 :])
             done = not files.hit
             assert [r.payload["text"] for r in await healthy(disk)] == list("01234"), n
             quarantine = [disk.data(p) for p in disk.nodes if "/quarantine/" in p]

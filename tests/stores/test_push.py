@@ -271,6 +271,28 @@ def test_wrong_objects_are_refused_and_named(s3: S3, tmp_path: Path) -> None:
     assert there.lines() == here.lines()
 
 
+def test_an_object_that_was_packed_anew_is_not_the_one_that_was_put_there(s3: S3, tmp_path: Path) -> None:
+    """Its content is the same; its SHA-256 is not that of the manifest."""
+    import zstandard
+
+    here, there = Machine(tmp_path / "here", s3.url), Machine(tmp_path / "there", s3.url)
+    here.begin()
+    here.write(long_text(1), "a" * 2_000)
+    here.pusher().push(SESSION)
+    bucket = bucket_of(s3.url)
+    (segment,) = here.puller().manifest(SESSION).segments
+    key = segment.parts[0].key
+    found = bucket.read(key)
+    assert found is not None
+    content = zstandard.ZstdDecompressor().decompress(found[0])
+    again = zstandard.ZstdCompressor(level=19, write_checksum=True).compress(content)
+    assert again != found[0]
+    bucket.replace(key, again, found[1])
+    with pytest.raises(StorageDamaged, match="SHA-256"):
+        there.puller().pull(SESSION)
+    assert not there.directory.exists()
+
+
 def test_a_damaged_object_is_made_good_by_a_push_that_needs_it(s3: S3, tmp_path: Path) -> None:
     here, there = Machine(tmp_path / "here", s3.url), Machine(tmp_path / "there", s3.url)
     here.begin()
