@@ -14,7 +14,7 @@ from agentsh.log.archive import NEW, Unarchivable, archive
 from agentsh.log.archived import archive_damage, reading
 from agentsh.log.chain import LogScan
 from agentsh.log.files import RealFiles
-from agentsh.log.packed import NAME, describe, is_archived, verified
+from agentsh.log.packed import NAME, compressor, describe, is_archived, verified
 from agentsh.log.segment import OPEN_NAME, SEALED, closed_name
 from agentsh.log.unarchive import Taken, settle, unarchive
 from agentsh.testing.disks import SimDisk
@@ -243,3 +243,14 @@ def test_at_least_four_fifths_are_saved(tmp_path: Path) -> None:
     bench.fill(tmp_path / bench.SESSION, 1, 8 << 20)
     told = archive(RealFiles(), str(tmp_path / bench.SESSION), bench.SESSION, {})
     assert (tmp_path / bench.SESSION / NAME).stat().st_size <= 0.2 * told.raw_bytes
+
+
+def test_an_archive_finds_what_was_said_long_before() -> None:
+    """Long-distance matching: without it a text that comes again behind 32 MiB of others is packed anew."""
+    dice = Random(1)
+    text, others = (dice.randbytes(size).hex().encode() for size in (1 << 19, 16 << 20))
+    squeezer = compressor(2 * len(text) + len(others))
+    squeezer.compress(text + others)
+    squeezer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+    again = squeezer.compress(text) + squeezer.flush()
+    assert len(again) < len(text) / 50
