@@ -80,13 +80,14 @@ def test_it_is_synced_before_it_has_its_name_and_the_name_before_put_returns() -
     assert ops[-4:] == ["write", "sync", "rename", "sync_dir"]
 
 
+@pytest.mark.parametrize("for_ever", [False, True])
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO], ids=errno.errorcode.get)
-def test_every_operation_fails_in_turn(error: int) -> None:
+def test_every_operation_fails_in_turn(error: int, for_ever: bool) -> None:
     n, done = 0, False
     while not done:
         n += 1
         disk = MemFiles()
-        files = FaultyFiles(disk, n, error)
+        files = FaultyFiles(disk, n, error, for_ever=for_ever)
         blobs = FileBlobs("/blobs", files=files)
         try:
             ref = blobs.put(DATA)

@@ -1,9 +1,11 @@
 """Both places for copies keep to the contract, and what goes wrong is told without what nobody should read."""
 
+import errno
 import os
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from agentsh.stores.bucket_files import FileBucket
 from agentsh.stores.bucket_objects import ObjectBucket
 from agentsh.testing.bucket_contract import BucketContract
 from tests.buckets import S3, SECRET, Gate
+from tests.log.disks import FaultyFiles, MemFiles
 
 
 def opened(url: str, timeout_s: float = 20.0) -> ObjectBucket:
@@ -34,6 +37,34 @@ class TestFiles(BucketContract):
         (tmp_path / "file").write_bytes(b"")
         with pytest.raises(StorageRefused):
             FileBucket(str(tmp_path / "file")).create("a", b"x")
+
+
+@pytest.mark.parametrize("for_ever", [False, True])
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO], ids=errno.errorcode.get)
+def test_a_directory_fails_at_every_operation_in_turn(error: int, for_ever: bool) -> None:
+    """An object is whole, old or new, whatever failed; and the next try makes it what it was to be."""
+    n, done = 0, False
+    while not done:
+        n += 1
+        disk = MemFiles()
+        sound = FileBucket("/copies", files=disk)
+        old = sound.create("s/old", b"old" * 1000)
+        assert old is not None
+        files = FaultyFiles(disk, n, error, for_ever=for_ever)
+        bucket = FileBucket("/copies", files=files)
+        with suppress(StorageRefused, StorageUnavailable):
+            assert bucket.create("s/new/part", b"new" * 1000) is not None
+            assert bucket.replace("s/old", b"newer" * 1000, old) is not None
+        done = not files.hit
+        assert disk.fds == {}, n
+        new, now = sound.read("s/new/part"), sound.read("s/old")
+        assert new is None or new[0] == b"new" * 1000, n
+        assert now is not None
+        assert now[0] in (b"old" * 1000, b"newer" * 1000), n
+        assert sound.create("s/new/part", b"new" * 1000) is not None or new is not None
+        assert sound.replace("s/old", b"last", now[1]) is not None
+        assert list(sound.list("s")) == ["new", "old"]
+    assert n > 12
 
 
 class TestObjects(BucketContract):

@@ -268,7 +268,8 @@ def test_it_refuses_while_somebody_has_the_session(place: Place) -> None:
     assert place.log.read_bytes() == DAMAGES["crc"]
 
 
-def test_the_disk_fails_at_every_step(place: Place, tmp_path: Path) -> None:
+@pytest.mark.parametrize("for_ever", [False, True])
+def test_the_disk_fails_at_every_step(place: Place, for_ever: bool) -> None:
     """Wherever it stops, what read before reads, the original is there, and another try ends well.
 
     A checkpoint of the open segment keeps its place in the log all the while, or gets it back from the other try.
@@ -287,7 +288,7 @@ def test_the_disk_fails_at_every_step(place: Place, tmp_path: Path) -> None:
         write_checkpoint(UnsyncedFiles(), str(place.directory), Checkpoint(anchor, SESSION, "r", b"state"))
         before = bodies(place.records())
         steps = ("link", "rename", "unlink", "write", "sync", "sync_dir", "mkdir")
-        disk = FaultyFiles(UnsyncedFiles(), n, only=steps)
+        disk = FaultyFiles(UnsyncedFiles(), n, only=steps, for_ever=for_ever)
         with suppress(LogWriteFailed):
             place.repair(disk)
         after = bodies(place.records())
