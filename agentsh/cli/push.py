@@ -7,7 +7,8 @@ from agentsh.app.catalog import find, places
 from agentsh.app.hosts import check_bucket_url
 from agentsh.app.paths import find_homes, here
 from agentsh.app.settings import load_settings
-from agentsh.app.uploading import open_bucket, pending, place_of, push, pusher, remember_failure
+from agentsh.app.upload_state import remember_asked, remember_failure
+from agentsh.app.uploading import open_bucket, pending, place_of, push, pusher
 from agentsh.base.errors import AgentshError, SessionMissing, StorageError, UsageProblem
 from agentsh.base.text import plural
 from agentsh.cli.guard import complain
@@ -25,10 +26,10 @@ def run(sessions: list[str], *, everything: bool, to: str | None, replace: bool)
     url, timeout_s = bucket_url(to, settings.checkpoint.upload, "--to"), settings.checkpoint.upload_timeout_s
     wanted = [p for p in places(homes.read) if p.home.trusted] if everything else [find(homes, s) for s in sessions]
     bucket, code = open_bucket(url, timeout_s, os.environ), 0
-    bar = Bar(f"pushing to {url}:")
+    bar, kept = Bar(f"pushing to {url}:"), settings.checkpoint.upload in (None, url)
     for place in wanted:
         try:
-            done = push(place, url, pusher(place.home, bucket, bar), replace=replace)
+            done = push(place, url, pusher(place.home, bucket, bar), replace=replace, kept=kept)
         except AgentshError as error:
             bar.wipe()
             complain(error)
@@ -58,10 +59,17 @@ def outbox(session: str) -> int:
     try:
         bucket = open_bucket(url, settings.checkpoint.upload_timeout_s, os.environ)
     except AgentshError as error:
-        if (place := place_of(home, session)) is not None:
-            remember_failure(place, url, error)
+        remember_failure(home, session, url, error.message)
         raise
     mover = pusher(home, bucket)
+
+    def ready() -> None:
+        try:
+            mover.ready()
+        except AgentshError as error:
+            remember_failure(home, session, url, error.message)
+            raise
+        remember_asked(home, session, url)
 
     def attempt(durable_seq: int) -> None:
         place = place_of(home, session)
@@ -74,7 +82,7 @@ def outbox(session: str) -> int:
         for place in others[:SWEEP_LIMIT]:
             push(place, url, mover)
 
-    serve(sys.stdin.fileno(), attempt, sweep)
+    serve(sys.stdin.fileno(), ready, attempt, sweep)
     return 0
 
 

@@ -7,6 +7,7 @@ extra package either.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import EACCES
 from hashlib import md5
 
 from agentsh.base.errors import StorageRefused, StorageUnavailable
@@ -25,6 +26,16 @@ class FileBucket:
         self.url = f"file://{root}"
         self._root = root
         self._files = files or RealFiles()
+
+    def ready(self) -> None:
+        """Look whether the directory, or the nearest one above that there is, is one and takes files."""
+        place = self._root
+        while not os.path.lexists(place) and place not in ("/", ""):
+            place = os.path.dirname(place)
+        with self._told():
+            os.listdir(place)
+            if not os.access(place, os.W_OK | os.X_OK):  # asks the kernel, which knows of read-only mounts too
+                raise PermissionError(EACCES, f"{place} cannot be written")
 
     def read(self, key: str) -> tuple[bytes, Found] | None:
         """Return an object's bytes with what it is."""

@@ -77,6 +77,14 @@ class Pusher:
         self._sent = 0
         self._proven = False
 
+    def ready(self) -> None:
+        """Make sure that the place can be written, as far as that is known before anything is.
+
+        Writes to a prefix that is new, see `agentsh-upload.json` in docs/upload.md.
+        """
+        self._bucket.ready()
+        self._prove()
+
     def push(
         self, session: str, *, durable_seq: int = 0, about: Mapping[str, Any] | None = None, replace: bool = False
     ) -> Pushed:
