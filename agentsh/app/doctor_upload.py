@@ -38,6 +38,9 @@ def uploads(homes: Homes, env: Mapping[str, str]) -> Iterator[Line]:
     if behind > len(failed):
         text = f"{plural(behind - len(failed), 'session')} went on since the last upload"
         yield ok("upload", f"{text}; the next session brings it up, or `agentsh push --all`")
+    never = sum(1 for _, state in states if state is None or state.url != url)
+    if never:
+        yield ok("upload", f"{plural(never, 'session')} of before never came there; `agentsh push --all` brings them")
     yield from _unfinished(home)
 
 

@@ -9,10 +9,11 @@ from urllib.parse import unquote, urlsplit
 
 from agentsh import __version__
 from agentsh.app.catalog import Place, places, with_summaries
+from agentsh.app.hosts import is_address
 from agentsh.app.paths import Home
 from agentsh.app.upload_state import State, now, remember, remember_failure, state_of
 from agentsh.app.wiring import BUCKETS, load
-from agentsh.base.errors import AgentshError
+from agentsh.base.errors import AgentshError, StorageRefused
 from agentsh.log.files import RealFiles
 from agentsh.log.lease import holder_of
 
@@ -30,6 +31,11 @@ ENDPOINTS = {
 ANSWER_WAIT_S = 0.2
 ANSWER_STEP_S = 0.01
 """At the end of a session whose copier has not answered once; more would be felt, and the next command tells too."""
+HEADERS = (
+    "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION", "AZURE_STORAGE_ACCOUNT_NAME",
+    "AZURE_STORAGE_TOKEN", "GOOGLE_BEARER_TOKEN",
+)  # fmt: skip
+"""What becomes part of a header as it is: obstore panics where it cannot, as it does where an address is none."""
 SHOWN = ("title", "created", "updated", "turns", "project", "tags")
 """Of a summary, what the manifest repeats for `pull --list`."""
 
@@ -46,9 +52,19 @@ def open_bucket(url: str, timeout_s: float, env: Mapping[str, str]) -> "Bucket":
     if scheme == "file":
         bucket: Bucket = make(unquote(urlsplit(url).path))
     else:
+        _check_environment(url, scheme, env)
         endpoint = next((env[name] for name in ENDPOINTS[scheme] if env.get(name)), None)
         bucket = make(url, timeout_s=timeout_s, endpoint=endpoint)
     return bucket
+
+
+def _check_environment(url: str, scheme: str, env: Mapping[str, str]) -> None:
+    for name in HEADERS:
+        if any(ord(c) < 32 or ord(c) == 127 for c in env.get(name, "")):
+            raise StorageRefused(f"{url}: {name} holds a control character", hint="a line end behind it?")
+    for name in ENDPOINTS[scheme]:
+        if name in env and not is_address(env[name]):
+            raise StorageRefused(f"{url}: {name} is not the address of a server", hint="such as https://host:9000")
 
 
 def pusher(home: Home, bucket: "Bucket", progress: Callable[[int], None] | None = None) -> "Pusher":
@@ -87,6 +103,14 @@ def push(
         at = now()
         remember(place.home, place.id, State(url, place.stamp, done.last_seq, at, asked=at))
     return done
+
+
+def pulled(home: Home, session: str, url: str, last_seq: int) -> None:
+    """Remember that a session here is what is there: nobody has to bring it up."""
+    place = place_of(home, session)
+    if place is not None:
+        at = now()
+        remember(home, session, State(url, place.stamp, last_seq, at, asked=at))
 
 
 def _about(place: Place) -> dict[str, Any]:

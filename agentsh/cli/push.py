@@ -38,7 +38,7 @@ def run(sessions: list[str], *, everything: bool, to: str | None, replace: bool)
                 break  # the place itself does not work: the others would say the same
             continue
         bar.wipe()
-        what = f"{done.sent:,} bytes sent" if done.changed else "it was there already"
+        what = f"{done.sent:,} bytes sent" if done.changed or done.sent else "it was there already"
         lost = f"; {plural(done.lost, 'blob')} missing here" if done.lost else ""
         print(f"{place.id}  up to event {done.last_seq}: {what}{lost}" if done.last_seq else f"{place.id}  is empty")
     return code
@@ -102,4 +102,10 @@ def bucket_url(given: str | None, configured: str | None, option: str) -> str:
     try:
         return check_bucket_url(given)
     except ValueError as error:
-        raise UsageProblem(f"{option}: {error}") from None
+        hint = f"a directory: file://{_quoted(os.path.abspath(given))}" if ":" not in given else None
+        raise UsageProblem(f"{option}: {error}", hint=hint) from None
+
+
+def _quoted(path: str) -> str:
+    """Return a path as a URL has it, as far as that cannot do without."""
+    return path.replace("%", "%25").replace("?", "%3F").replace("#", "%23")

@@ -132,6 +132,10 @@ class ObjectBucket:
             raise self._refused("the URL or its settings cannot be", error, "see docs/upload.md") from None
         except (self._exceptions.BaseError, OSError) as error:
             raise self._other(error) from None
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":  # pyo3's, which no module exports; no Exception
+                raise
+            raise self._refused("the client cannot go on with these settings", None, "see docs/upload.md") from None
 
     def _other(self, error: Exception) -> StorageError:
         """Return what a failure is that the client has no class for: only its words tell, and the status in them."""
@@ -177,7 +181,9 @@ def _why(text: str) -> str:
     """Return in our own words why a request failed; the client's may hold what nobody should read."""
     if code := _coded(text):
         return f"it failed ({code})"
-    return "it does not answer" if "kind: Timeout" in text else "there is no connection to it"
+    if "kind: Timeout" in text:
+        return "it does not answer"
+    return "there is no connection to it" if "error sending request" in text else "it failed"
 
 
 def _found(key: str, size: int, meta: Any) -> Found:

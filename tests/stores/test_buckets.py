@@ -14,8 +14,9 @@ from agentsh.app.uploading import open_bucket
 from agentsh.base.errors import StorageError, StorageRefused, StorageUnavailable
 from agentsh.stores.bucket import Bucket
 from agentsh.stores.bucket_files import FileBucket
+from agentsh.stores.bucket_objects import ObjectBucket
 from agentsh.testing.bucket_contract import BucketContract
-from tests.buckets import S3, Azure, Cloud, Gate, Google
+from tests.buckets import S3, SECRET, Azure, Cloud, Gate, Google
 
 
 def opened(url: str, timeout_s: float = 20.0) -> Bucket:
@@ -227,6 +228,31 @@ def test_credentials_that_are_none(url: str, env: dict[str, str], monkeypatch: p
     assert "nowhere" not in text
 
 
+@pytest.mark.parametrize("bad", ["garbage", "http://", "", "ü", "http://h:99999", "http://h/x y", "ftp://h"])
+def test_an_address_that_is_none(cloud: Cloud, bad: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client would end with a panic, which is no Exception, after many lines about its insides."""
+    name = next(name for name in cloud.env() if "URL" in name or "ENDPOINT" in name)
+    monkeypatch.setenv(name, bad)
+    with pytest.raises(StorageRefused, match=f"{name} is not the address of a server") as caught:
+        opened(cloud.url)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["AWS_ACCESS_KEY_ID", "AZURE_STORAGE_ACCOUNT_NAME", "GOOGLE_BEARER_TOKEN"])
+def test_a_line_end_in_a_credential(cloud: Cloud, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `export X="$(cat file)"` does not make it, but a program's configuration does."""
+    monkeypatch.setenv(name, f"{SECRET}\n")
+    with pytest.raises(StorageRefused, match=name) as caught:
+        opened(cloud.url)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_panic_of_the_client_is_told_like_all_else(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "garbage")
+    bucket = ObjectBucket(s3.url, timeout_s=5)
+    assert "these settings" in refusal(s3, lambda: bucket.read("k"))
+
+
 @pytest.mark.parametrize("url", ["az://container/x", "gs:///x"])
 def test_settings_that_cannot_be(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith(("AZURE_", "GOOGLE_"))]:
@@ -244,7 +270,14 @@ def test_settings_that_cannot_be(url: str, monkeypatch: pytest.MonkeyPatch) -> N
         ("s3:///p", "bucket"),
         ("file://host/p", "whole path"),
         ("file:relative", "whole path"),
-        ("s3://bucket/../x", ".."),
+        ("s3://bucket/../x", r"\.\."),
+        ("file:///a/%2e%2e/x", r"\.\."),
+        ("file:///", "whole path"),
+        ("file:////", "whole path"),
+        ("file:///a%00b", "control"),
+        ("s3://bucket/%0a", "control"),
+        ("s3://bucket/a//b", "without a name"),
+        ("gs://bucket//b", "without a name"),
     ],
 )
 def test_urls_that_cannot_be(url: str, why: str) -> None:
@@ -255,3 +288,21 @@ def test_urls_that_cannot_be(url: str, why: str) -> None:
 def test_urls_that_can_be() -> None:
     assert check_bucket_url("s3://bucket/") == "s3://bucket"
     assert check_bucket_url(" file:///a/b c/ ") == "file:///a/b c"
+    assert check_bucket_url("FILE:///a//b//") == "file:///a//b"
+    assert check_bucket_url("S3://bucket/ä b//") == "s3://bucket/ä b"
+    assert check_bucket_url("az://container/a%20b") == "az://container/a%20b"
+
+
+@pytest.mark.parametrize("prefix", ["prä fix/ü", "a%20b", "日本/x y", "100%25", "a+b&c=d", "it's"])
+def test_prefixes_of_any_words(cloud: Cloud, prefix: str) -> None:
+    """Two prefixes stay two, and what is made there is found there."""
+    bucket = opened(check_bucket_url(f"{cloud.scheme}://{cloud.bucket}/{prefix}//"))
+    other = opened(f"{cloud.scheme}://{cloud.bucket}/other")
+    made = bucket.create("sessions/a/m.json", b"1")
+    assert made is not None
+    assert bucket.replace("sessions/a/m.json", b"2", made) is not None
+    assert list(bucket.list("sessions/")) == ["a"]
+    assert list(other.list("sessions/")) == []
+    found = opened(f"{cloud.scheme}://{cloud.bucket}/{prefix}").read("sessions/a/m.json")
+    assert found is not None
+    assert found[0] == b"2"

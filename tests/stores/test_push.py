@@ -282,6 +282,35 @@ def test_a_damaged_object_is_made_good_by_a_push_that_needs_it(url: str, tmp_pat
     assert there.store.blobs.get(f"sha256:{blob.stem}")
 
 
+def test_a_copy_that_was_damaged_is_made_good_by_who_has_the_session(url: str, tmp_path: Path) -> None:
+    """A push compares manifests, and finds nothing to do; with `replace` it looks at each object."""
+    here = Machine(tmp_path / "here", url, segment_bytes=4_000)
+    here.begin()
+    here.write("a" * 900, long_text(1, 200_000), long_text(2), turns=9)
+    here.pusher().push(SESSION, about={"title": "t"})
+    bucket = bucket_of(url)
+    manifest = here.puller().manifest(SESSION)
+    blobs = [f"blobs/{path.stem[:2]}/{path.name}" for path in (here.root / "blobs").glob("*/*.zst")]
+    keys = [part.key for segment in manifest.segments for part in segment.parts]
+    assert len(blobs) == 2
+    assert len(keys) > 2
+    for n, key in enumerate([keys[0], keys[-1], *blobs]):
+        found = bucket.read(key)
+        assert found is not None
+        bad = bytearray(found[0])
+        bad[len(bad) // 2] ^= 1
+        assert bucket.replace(key, bytes(bad), found[1]) is not None
+        there = Machine(tmp_path / f"there{n}", url)
+        with pytest.raises(StorageDamaged):
+            there.puller().pull(SESSION)
+        done = here.pusher().push(SESSION, about={"title": "t"}, replace=True)
+        assert (done.changed, done.sent) == (False, len(bad))
+        there.puller().pull(SESSION)
+        assert there.lines() == here.lines()
+    assert here.puller().manifest(SESSION) == manifest
+    assert list(bucket.list(f"sessions/{SESSION}/replaced/")) == []
+
+
 def test_hostile_manifests_lead_nowhere(url: str, tmp_path: Path) -> None:
     """Names and keys of a manifest become paths: none leads out of the staging directory or the session's keys."""
     from agentsh.stores.manifest import encode

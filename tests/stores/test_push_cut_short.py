@@ -130,6 +130,42 @@ def test_what_came_before_a_kill_is_not_sent_again(cloud_gate: Gate, cloud: Clou
     assert [path for path in cloud_gate.puts[before:] if "/blobs/" in path] == []
 
 
+PULL = PUSH.replace("pusher().push", "puller().pull")
+
+
+def test_kill_9_while_pulling_and_going_on(cloud_gate: Gate, cloud: Cloud, tmp_path: Path) -> None:
+    """At every request in turn, one home: nothing is in its place before all of it is, and the last one finishes."""
+    here, there = Machine(tmp_path / "here", cloud.url, segment_bytes=4_000), Machine(tmp_path / "there", cloud.url)
+    here.begin()
+    here.write("a" * 900, long_text(1), long_text(2), turns=9)
+    here.pusher().push(SESSION)
+    killed = 0
+    for at in (1, 2, 4, 6):
+        holding, release, before = threading.Event(), threading.Event(), len(cloud_gate.seen)
+
+        def rule(n: int, method: str, path: str, at: int = at, holding: threading.Event = holding,
+                 release: threading.Event = release, before: int = before) -> int | None:  # fmt: skip
+            if n - before >= at:
+                holding.set()
+                release.wait(20)
+            return None
+
+        cloud_gate.rule = rule
+        process = subprocess.Popen([sys.executable, "-c", PULL, str(ROOT), str(there.root), cloud.url])
+        while process.poll() is None and not holding.wait(0.02):
+            pass
+        killed += holding.is_set()
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=20)
+        release.set()
+        cloud_gate.rule = lambda n, method, path: None
+        assert not there.directory.exists()
+    assert killed == 4
+    there.puller().pull(SESSION)
+    assert there.lines() == here.lines()
+    assert not (there.root / "incoming").exists()
+
+
 def test_a_pull_that_was_cut_short_goes_on(cloud_gate: Gate, cloud: Cloud, tmp_path: Path) -> None:
     here, there = Machine(tmp_path / "here", cloud.url, segment_bytes=4_000), Machine(tmp_path / "there", cloud.url)
     here.begin()
