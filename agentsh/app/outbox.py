@@ -66,7 +66,8 @@ class Outbox:
 
     def _started(self) -> "subprocess.Popen[bytes]":
         remember_begin(self._home, self._session, self._url)
-        command = [sys.executable, "-P", "-m", "agentsh", "push", self._session, "--outbox"]
+        # The settings in force are the session's: those of its home may name another place, or none.
+        command = [sys.executable, "-P", "-m", "agentsh", "push", self._session, "--outbox", "--to", self._url]
         process = subprocess.Popen(
             command, cwd=self._home.root, env={**self._env, "AGENTSH_HOME": str(self._home.root)},
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

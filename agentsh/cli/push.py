@@ -44,8 +44,8 @@ def run(sessions: list[str], *, everything: bool, to: str | None, replace: bool)
     return code
 
 
-def outbox(session: str) -> int:
-    """Be the process beside a session that uploads for it; return 0. stdin: see `app.outbox`."""
+def outbox(session: str, to: str | None) -> int:
+    """Be the process beside a session that uploads for it; return 0. to: where. stdin: see `app.outbox`."""
     from agentsh.app.hardening import harden
     from agentsh.app.outbox import SWEEP_LIMIT, serve
 
@@ -53,9 +53,7 @@ def outbox(session: str) -> int:
     os.nice(5)
     homes = find_homes(here(), os.environ)
     home, settings = homes.write, load_settings(homes, os.environ)
-    url = settings.checkpoint.upload
-    if url is None:
-        return 0
+    url = bucket_url(to, settings.checkpoint.upload, "--to")
     try:
         bucket = open_bucket(url, settings.checkpoint.upload_timeout_s, os.environ)
     except AgentshError as error:

@@ -2,13 +2,15 @@
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from agentsh.testing.server import ScriptedServer
+from agentsh.testing.server_replies import reply
 from tests.crash.test_full_disk import disk_of
-from tests.e2e.harness import Shell
+from tests.e2e.harness import Shell, wait_for
 from tests.stores.copies import SESSION, Machine
 
 
@@ -76,6 +78,41 @@ def test_a_damaged_copy_is_one_line_that_says_what_makes_it_good(shell: Shell, m
     for home in (elsewhere, str(shell.home)):
         assert shell.run("pull", SESSION, "--from", machine.url, "--home", home).code == 0
     assert shell.run("verify", SESSION).code == 0
+
+
+def test_a_copied_session_is_archived_removed_forked_and_still_the_same(
+    shell: Shell, serve: Callable[..., ScriptedServer], tmp_path: Path
+) -> None:
+    """Whatever becomes of it here, the copy goes on from where it is, and comes back."""
+    serve(reply("One."), reply("Two."))
+    url = f"file://{tmp_path}/n\u00e4s"
+    shell.run("new", "first " + "x" * 30_000, "-p")
+    (session,) = shell.ids
+    shell.home.joinpath("agentsh.toml").write_text(f'[checkpoint]\nupload = "{url}///"\n')
+    assert shell.run("push", session).code == 0
+    assert shell.run("archive", session).code == 0
+    assert "it was there already" in shell.run("push", session).text
+    assert "is here already" in shell.run("pull", session).text
+    other = {"AGENTSH_HOME": str(tmp_path / "other")}
+    assert shell.run("pull", session, "--from", url, also=other).code == 0
+    assert shell.run("archive", session, also=other).code == 0
+    assert shell.run("resume", session, "second", "-p").text == "Two.\n"
+    wait_for(lambda: "it was there already" in shell.run("push", session).text)
+    forward = shell.run("pull", session, "--from", url, also=other)
+    assert forward.code == 0
+    assert "What was here, a part of it, is in" in forward.text
+    assert shell.run("verify", session, also=other).code == 0
+    shown = shell.run("replay", session, "--format", "json", also=other).text
+    assert shown == shell.run("replay", session, "--format", "json").text
+    assert shell.run("fork", session).code == 0
+    fork = next(name for name in shell.ids if name != session)
+    assert shell.run("push", fork).code == 0
+    assert shell.run("rm", "-y", session).code == 0
+    assert shell.ids == [fork]
+    assert shell.run("pull", session).code == 0
+    assert shell.ids == sorted([fork, session])
+    assert shell.run("replay", session, "--format", "json").text == shown
+    assert [line["id"] for line in shell.run("pull", "--list", "--json").events] == sorted([fork, session])[::-1]
 
 
 def test_where_there_is_nothing_that_is_said(shell: Shell, tmp_path: Path) -> None:

@@ -223,6 +223,22 @@ def test_a_place_that_cannot_be_written_does_not_answer_well(shell: Shell, serve
     assert "ok" not in [line["state"] for line in told]
 
 
+def test_a_session_of_another_home_is_copied_as_the_settings_in_force_say(
+    shell: Shell, serve: Serve, tmp_path: Path
+) -> None:
+    """It is resumed from a home whose configuration names a place; its own home's names none, or another."""
+    serve(reply("One."), reply("Two."))
+    user = {"HOME": str(tmp_path), "AGENTSH_HOME": ""}
+    shell.run("new", "first", "-p", also=user)
+    (session,) = [path.name for path in (tmp_path / ".agentsh" / "sessions").iterdir()]
+    assert shell.run("init", also=user).code == 0
+    with (shell.cwd / "agentsh.toml").open("a") as file:
+        file.write(f'\n[checkpoint]\nupload = "file://{tmp_path}/nas"\n')
+    assert shell.run("trust", also=user).code == 0
+    assert shell.run("resume", session, "second", "-p", also=user).text == "Two.\n"
+    wait_for(lambda: (tmp_path / "nas" / "sessions" / session / "manifest.json").exists())
+
+
 def test_a_missing_package_is_told_at_once_and_remembered(shell: Shell, serve: Serve, tmp_path: Path) -> None:
     serve(reply("One."))
     configured(shell, "s3://bucket/path")
