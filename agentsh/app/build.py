@@ -13,7 +13,7 @@ from agentsh import __version__
 from agentsh.app.choosing import another
 from agentsh.app.grants import ProjectGrants, project_of
 from agentsh.app.opening import open_folded
-from agentsh.app.outbox import with_uploads
+from agentsh.app.outbox import begin_uploads, with_uploads
 from agentsh.app.parts import checkpoint_policy, hooks_of, limits_of, packing, project_name, rules_of, step_settings
 from agentsh.app.past import Past
 from agentsh.app.paths import Home, user_home
@@ -102,6 +102,7 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
             assembled.check_budget(SessionState(environment=environment))
             await begin(journal, init, environment)
         await assembled.session.announce("session_opened", {"resumed": False})
+        begin_uploads(log)
     except BaseException:
         made = None if creating.cancelled() or creating.exception() else creating.result()
         with suppress(AgentshError):  # the first failure is the one to tell
@@ -213,7 +214,7 @@ async def resume_session(
         made = None if directory else await asyncio.to_thread(present, home, session, state, blobs, progress)
         root, notes = (directory or Path(), []) if made is None else made
         plan = await plan_for(state)
-        log = with_uploads(opened.log, home, settings.checkpoint.upload, at_once=True)
+        log = with_uploads(opened.log, home, settings.checkpoint.upload)
         assembled = _Assembly(plan, log, state, blobs, root, state.workspace, cwd=state.cwd)
         lowered = plan.budget_tokens or plan.settings.context.budget_tokens
         if lowered is not None or plan.choice.model != state.model:
@@ -225,6 +226,7 @@ async def resume_session(
         await Rewinder(assembled.journal, assembled.snapshots, LoggedSession(store, session)).finish()
         await assembled.session.opened(folded)
         await assembled.session.announce("session_opened", {"resumed": True})
+        begin_uploads(log, wake=True)
     except BaseException:
         with suppress(AgentshError):  # the first failure is the one to tell
             await opened.log.close()

@@ -6,7 +6,8 @@ from agentsh.app.catalog import places
 from agentsh.app.doctor import Line, fail, ok, warn
 from agentsh.app.paths import Home, Homes
 from agentsh.app.settings import load_settings
-from agentsh.app.uploading import State, open_bucket, pending, state_of
+from agentsh.app.upload_state import State, state_of
+from agentsh.app.uploading import open_bucket, pending
 from agentsh.base.errors import AgentshError
 from agentsh.base.text import plural
 from agentsh.stores.manifest import MARKER_KEY
@@ -26,7 +27,8 @@ def uploads(homes: Homes, env: Mapping[str, str]) -> Iterator[Line]:
     if url is None:
         yield ok("upload", "not configured")
         return
-    failed = [(place.id, state) for place in places([home]) if (state := state_of(place)) and _failed(state, url)]
+    states = [(place.id, state_of(home, place.id)) for place in places([home])]
+    failed = [(session, state) for session, state in states if state is not None and _failed(state, url)]
     reached = list(_reached(url, min(settings.checkpoint.upload_timeout_s, PROBE_S), env))
     # That it can be asked is no good news where what was brought there was refused.
     yield from (line for line in reached if line.state != "ok" or not failed)
@@ -36,6 +38,9 @@ def uploads(homes: Homes, env: Mapping[str, str]) -> Iterator[Line]:
     if behind > len(failed):
         text = f"{plural(behind - len(failed), 'session')} went on since the last upload"
         yield ok("upload", f"{text}; the next session brings it up, or `agentsh push --all`")
+    never = sum(1 for _, state in states if state is None or state.url != url)
+    if never:
+        yield ok("upload", f"{plural(never, 'session')} of before never came there; `agentsh push --all` brings them")
     yield from _unfinished(home)
 
 
@@ -45,7 +50,9 @@ def _failed(state: State, url: str) -> bool:
 
 def _reached(url: str, timeout_s: float, env: Mapping[str, str]) -> Iterator[Line]:
     try:
-        there = open_bucket(url, timeout_s, env).head(MARKER_KEY) is not None
+        bucket = open_bucket(url, timeout_s, env)
+        bucket.ready()
+        there = bucket.read(MARKER_KEY) is not None  # not `head`: only this tells a bucket that is not there
     except AgentshError as error:
         yield fail("upload", error.message, error.hint or "see docs/upload.md")
         return

@@ -1,5 +1,6 @@
 """Uploads beside a session: a process of its own does them, so that no turn, and no exit, ever waits for a server.
 
+It is there from the beginning and looks at the place at once, so that the end of the first turn knows what is wrong.
 The session writes a line into its pipe whenever a turn has ended, and closes the pipe at its end; when the session is
 killed, the kernel closes it. Either way the process brings up what is left, once, and ends.
 """
@@ -14,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from agentsh.app.paths import Home
+from agentsh.app.upload_state import remember_begin
 from agentsh.base.errors import AgentshError, StorageUnavailable
 
 if TYPE_CHECKING:
@@ -29,11 +31,18 @@ SWEEP_LIMIT = 20
 class Outbox:
     """The session's end of the pipe. No method blocks, and none raises."""
 
-    def __init__(self, home: Home, session: str, env: Mapping[str, str]) -> None:
+    def __init__(self, home: Home, session: str, url: str, env: Mapping[str, str]) -> None:
         self._home = home
         self._session = session
+        self._url = url
         self._env = env
         self._process: subprocess.Popen[bytes] | None = None
+
+    def begin(self) -> None:
+        """Start the process: it looks at the place while the first turn runs, so that its end knows of trouble."""
+        with suppress(OSError):  # no more processes: the end of a turn tries again
+            if self._process is None:
+                self._process = self._started()
 
     def wake(self, durable_seq: int) -> None:
         """Have everything up to `durable_seq` brought up; starts the process where there is none yet."""
@@ -56,7 +65,9 @@ class Outbox:
             self._process = None
 
     def _started(self) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-P", "-m", "agentsh", "push", self._session, "--outbox"]
+        remember_begin(self._home, self._session, self._url)
+        # The settings in force are the session's: those of its home may name another place, or none.
+        command = [sys.executable, "-P", "-m", "agentsh", "push", self._session, "--outbox", "--to", self._url]
         process = subprocess.Popen(
             command, cwd=self._home.root, env={**self._env, "AGENTSH_HOME": str(self._home.root)},
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -77,6 +88,12 @@ class UploadedLog:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)
 
+    def begin(self, *, wake: bool) -> None:
+        """Start the outbox, and have brought up what is left where it is to wake."""
+        self._outbox.begin()
+        if wake:
+            self._outbox.wake(self._log.durable_seq)
+
     async def turn_ended(self) -> None:
         """Pass it on, and wake the outbox."""
         await self._log.turn_ended()
@@ -90,27 +107,38 @@ class UploadedLog:
             self._outbox.close()
 
 
-def with_uploads(log: "OpenLog", home: Home, url: str | None, *, at_once: bool = False) -> "OpenLog":
-    """Return the log, with an outbox where uploads are configured. at_once: something may be left from before."""
+def with_uploads(log: "OpenLog", home: Home, url: str | None) -> "OpenLog":
+    """Return the log, with an outbox where uploads are configured; `begin_uploads` starts that."""
     if url is None:
         return log
-    outbox = Outbox(home, log.session, os.environ)
-    if at_once:
-        outbox.wake(log.durable_seq)
-    return cast("OpenLog", UploadedLog(log, outbox))
+    return cast("OpenLog", UploadedLog(log, Outbox(home, log.session, url, os.environ)))
 
 
-def serve(fd: int, attempt: Callable[[int], None], sweep: Callable[[], None]) -> None:
+def begin_uploads(log: "OpenLog", *, wake: bool = False) -> None:
+    """Start the outbox of a log that was opened to the end. wake: something may be left from before."""
+    if isinstance(log, UploadedLog):
+        log.begin(wake=wake)
+
+
+def serve(fd: int, ready: Callable[[], None], attempt: Callable[[int], None], sweep: Callable[[], None]) -> None:
     """Be the process: read lines from the pipe `fd`, try what they ask for, and at its end once more.
 
-    attempt: brings the session up to a seq that is durable, 0 for all there is. sweep: brings up what others left.
+    ready: looks at the place before there is anything to bring. attempt: brings the session up to a seq that is
+    durable, 0 for all there is. sweep: brings up what others left.
     """
     wanted: int | None = None
     pause, not_before, open_ = FIRST_PAUSE_S, 0.0, True
+    if not select.select([fd], [], [], 0)[0]:  # else there is something to bring already, which tells as much
+        try:
+            ready()
+        except StorageUnavailable:
+            not_before = time.monotonic() + pause
+        except AgentshError:
+            pass  # remembered, and asked again when there is something to bring
     while open_:
         wait = None if wanted is None else max(not_before - time.monotonic(), 0.0)
-        ready, _, _ = select.select([fd], [], [], wait)
-        if ready:
+        readable, _, _ = select.select([fd], [], [], wait)
+        if readable:
             data = os.read(fd, 65_536)
             open_ = bool(data)
             seqs = [int(word) for word in data.split() if word.isdigit()]

@@ -1,45 +1,43 @@
 """Copies of sessions elsewhere: which bucket, what was brought there lately, and bringing it. See docs/upload.md."""
 
-import json
-import os
-import secrets
+import asyncio
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from datetime import UTC, datetime
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from agentsh import __version__
 from agentsh.app.catalog import Place, places, with_summaries
+from agentsh.app.hosts import is_address
 from agentsh.app.paths import Home
+from agentsh.app.upload_state import State, now, remember, remember_failure, state_of
 from agentsh.app.wiring import BUCKETS, load
-from agentsh.base.clock import timestamp
-from agentsh.base.errors import AgentshError
+from agentsh.base.errors import AgentshError, StorageRefused
 from agentsh.log.files import RealFiles
 from agentsh.log.lease import holder_of
-from agentsh.log.plain import open_plain
 
 if TYPE_CHECKING:
     from agentsh.stores.bucket import Bucket
     from agentsh.stores.pull import Puller
     from agentsh.stores.push import Pushed, Pusher
 
-STATE = "upload.json"
-"""In a session's directory: what its last push did. A cache: without it, a push compares with what is there."""
+ENDPOINTS = {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+    "gs": ("GOOGLE_BASE_URL",),
+    "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+}
+"""Where the client looks for another server than the service's own; one on loopback needs no encryption."""
+ANSWER_WAIT_S = 0.2
+ANSWER_STEP_S = 0.01
+"""At the end of a session whose copier has not answered once; more would be felt, and the next command tells too."""
+HEADERS = (
+    "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION", "AZURE_STORAGE_ACCOUNT_NAME",
+    "AZURE_STORAGE_TOKEN", "GOOGLE_BEARER_TOKEN",
+)  # fmt: skip
+"""What becomes part of a header as it is: obstore panics where it cannot, as it does where an address is none."""
 SHOWN = ("title", "created", "updated", "turns", "project", "tags")
 """Of a summary, what the manifest repeats for `pull --list`."""
-
-
-class State(NamedTuple):
-    """What the last push of a session did. stamp: the log that it brought, "" for none yet. problem: or why not."""
-
-    url: str
-    stamp: str
-    last_seq: int
-    at: str
-    problem: str | None = None
 
 
 def open_bucket(url: str, timeout_s: float, env: Mapping[str, str]) -> "Bucket":
@@ -49,14 +47,24 @@ def open_bucket(url: str, timeout_s: float, env: Mapping[str, str]) -> "Bucket":
         UsageProblem: it needs a package that is not installed.
         StorageRefused: its settings cannot be.
     """
-    make = load(BUCKETS[urlsplit(url).scheme])
-    if url.startswith("file:"):
+    scheme = urlsplit(url).scheme
+    make = load(BUCKETS[scheme])
+    if scheme == "file":
         bucket: Bucket = make(unquote(urlsplit(url).path))
     else:
-        bucket = make(
-            url, timeout_s=timeout_s, endpoint=env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL")
-        )
+        _check_environment(url, scheme, env)
+        endpoint = next((env[name] for name in ENDPOINTS[scheme] if env.get(name)), None)
+        bucket = make(url, timeout_s=timeout_s, endpoint=endpoint)
     return bucket
+
+
+def _check_environment(url: str, scheme: str, env: Mapping[str, str]) -> None:
+    for name in HEADERS:
+        if any(ord(c) < 32 or ord(c) == 127 for c in env.get(name, "")):
+            raise StorageRefused(f"{url}: {name} holds a control character", hint="a line end behind it?")
+    for name in ENDPOINTS[scheme]:
+        if name in env and not is_address(env[name]):
+            raise StorageRefused(f"{url}: {name} is not the address of a server", hint="such as https://host:9000")
 
 
 def pusher(home: Home, bucket: "Bucket", progress: Callable[[int], None] | None = None) -> "Pusher":
@@ -65,7 +73,7 @@ def pusher(home: Home, bucket: "Bucket", progress: Callable[[int], None] | None 
 
     return Pusher(
         bucket, str(home.sessions), str(home.blobs), by=f"agentsh {__version__}", host=socket.gethostname(),
-        stamp=_now, progress=progress,
+        stamp=now, progress=progress,
     )  # fmt: skip
 
 
@@ -76,19 +84,33 @@ def puller(home: Home, bucket: "Bucket", progress: Callable[[int], None] | None 
     return Puller(bucket, str(home.root), progress=progress)
 
 
-def push(place: Place, url: str, by: "Pusher", *, durable_seq: int = 0, replace: bool = False) -> "Pushed":
+def push(
+    place: Place, url: str, by: "Pusher", *, durable_seq: int = 0, replace: bool = False, kept: bool = True
+) -> "Pushed":
     """Bring one session to where `by` brings them, and remember how that went. Raises as `Pusher.push`.
 
-    durable_seq: told by the session that runs; then its title and such are not looked up anew each time.
+    durable_seq: told by the session that runs; then its title and such are not looked up anew each time. kept: it is
+    where its copies go; else nothing is remembered, and it is still behind there.
     """
     about = None if durable_seq else _about(place)
     try:
         done = by.push(place.id, durable_seq=durable_seq, about=about, replace=replace)
     except AgentshError as error:
-        remember_failure(place, url, error)
+        if kept:
+            remember_failure(place.home, place.id, url, error.message)
         raise
-    remember(place, State(url, place.stamp, done.last_seq, _now()))
+    if kept:
+        at = now()
+        remember(place.home, place.id, State(url, place.stamp, done.last_seq, at, asked=at))
     return done
+
+
+def pulled(home: Home, session: str, url: str, last_seq: int) -> None:
+    """Remember that a session here is what is there: nobody has to bring it up."""
+    place = place_of(home, session)
+    if place is not None:
+        at = now()
+        remember(home, session, State(url, place.stamp, last_seq, at, asked=at))
 
 
 def _about(place: Place) -> dict[str, Any]:
@@ -96,24 +118,20 @@ def _about(place: Place) -> dict[str, Any]:
     return {name: summary[name] for name in SHOWN if summary.get(name) is not None}
 
 
-def state_of(place: Place) -> State | None:
-    """Return how the last push of a session went, or None where there was none, or nobody knows."""
-    try:
-        with open(place.home.sessions / place.id / STATE, "rb", opener=open_plain) as file:
-            value = json.loads(file.read(65_536))
-        return State(
-            str(value["url"]), str(value["stamp"]), int(value["last_seq"]), str(value["at"]),
-            None if value["problem"] is None else str(value["problem"]),
-        )  # fmt: skip
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
+async def trouble(home: Home, session: str, url: str, since: str) -> str | None:
+    """Return why the copy of a session that has just ended is behind, or None where that is not known.
 
-
-def problem_since(home: Home, session: str, since: str) -> str | None:
-    """Return why the last push of a session failed, if it was later than the timestamp `since`."""
-    place = place_of(home, session)
-    state = state_of(place) if place is not None else None
-    return state.problem if state is not None and state.at >= since else None
+    since: when the session was opened. Waits for ANSWER_WAIT_S at most, and only where nothing was heard since then.
+    """
+    if (lacks := lacking(url)) is not None:
+        return lacks
+    for _ in range(int(ANSWER_WAIT_S / ANSWER_STEP_S)):
+        state = state_of(home, session)
+        if state is None or state.url != url or state.answered(since):
+            break
+        await asyncio.sleep(ANSWER_STEP_S)
+    state = state_of(home, session)
+    return state.problem if state is not None and state.url == url else None
 
 
 def lacking(url: str) -> str | None:
@@ -123,26 +141,10 @@ def lacking(url: str) -> str | None:
     return f"{url} needs the package obstore (`pip install 'agentsh[upload]'` brings it)"
 
 
-def remember_failure(place: Place, url: str, error: AgentshError) -> None:
-    """Keep that a push did not work, and why."""
-    remember(place, State(url, "", 0, _now(), error.message))
-
-
-def remember(place: Place, state: State) -> None:
-    """Keep how a push went, where that can be."""
-    path = os.path.join(place.home.sessions, place.id, STATE)
-    new = f"{path}.{secrets.token_hex(4)}.new"
-    with suppress(OSError):
-        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            json.dump(state._asdict(), file)
-        os.replace(new, path)
-
-
 def pending(home: Home, url: str) -> Iterator[Place]:
     """Yield the sessions whose copy was begun there and may lack something, unless they are open; newest first."""
     for place in places([home]):
-        state = state_of(place)
+        state = state_of(home, place.id)
         behind = state is not None and state.url == url and (state.stamp != place.stamp or bool(state.problem))
         if behind and holder_of(RealFiles(), str(home.sessions / place.id)) is None:
             yield place
@@ -151,7 +153,3 @@ def pending(home: Home, url: str) -> Iterator[Place]:
 def place_of(home: Home, session: str) -> Place | None:
     """Return a session as it is now."""
     return next((place for place in places([home]) if place.id == session), None)
-
-
-def _now() -> str:
-    return timestamp(datetime.now(UTC))

@@ -35,7 +35,7 @@
 Foreign exceptions are translated into these in one place per adapter.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class AgentshError(Exception):
@@ -48,8 +48,16 @@ class AgentshError(Exception):
         self.message = message
         self.hint = hint
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by what it is, not by calling its class: processes pass errors on whose words are keywords only."""
+        return _unpickled, (type(self), self.args), self.__dict__
+
     def __str__(self) -> str:
         return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+def _unpickled(kind: type[AgentshError], args: tuple[Any, ...]) -> AgentshError:
+    return kind.__new__(kind, *args)  # the state that pickle sets next has the rest
 
 
 class UsageProblem(AgentshError):

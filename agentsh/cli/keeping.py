@@ -25,7 +25,7 @@ def push(
     from agentsh.cli import push as command
 
     if outbox and sessions:
-        raise typer.Exit(guarded(lambda: command.outbox(sessions[0])))
+        raise typer.Exit(guarded(lambda: command.outbox(sessions[0], to)))
     raise typer.Exit(guarded(lambda: command.run(sessions or [], everything=all_, to=to, replace=replace)))
 
 

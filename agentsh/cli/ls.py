@@ -7,8 +7,10 @@ from typing import Any
 
 from agentsh.app.catalog import Filter, Row, places, rows
 from agentsh.app.paths import Homes, find_homes, here
+from agentsh.app.upload_state import state_of
 from agentsh.app.width import columns_from
-from agentsh.base.text import clean, one_line
+from agentsh.base.errors import AgentshError
+from agentsh.base.text import clean, one_line, plural
 from agentsh.cli.columns import fit, width
 from agentsh.cli.guard import print_json
 from agentsh.cli.hot import Argument, Command, Option
@@ -28,6 +30,8 @@ COMMAND = Command(
     ),
 )
 PIPE_COLUMNS = 120
+STATES_READ = 50
+"""Of so many sessions, the first of the list, it is looked whether their copies are behind."""
 COLOURS = {"running": "32", "crashed": "33", "damaged": "31", "empty": "2", "archived": "2"}
 
 
@@ -48,7 +52,34 @@ def run(values: dict[str, Any]) -> int:
     columns = columns or columns_from(os.environ, PIPE_COLUMNS)
     for line in table(found, columns, colour, time.time_ns(), size=values["sort"] == "size"):
         print(line)
+    if behind := _behind(homes, found):
+        print(clean(f"agentsh: {behind}"), file=sys.stderr)
     return 0
+
+
+def _behind(homes: Homes, found: list[Row]) -> str:
+    """Return what is wrong with the copies of sessions of the list, "" for nothing."""
+    states = [(row.place.id, state_of(row.place.home, row.place.id)) for row in found[:STATES_READ]]
+    failed = [(session, state) for session, state in states if state is not None and state.problem is not None]
+    if not failed:
+        return ""
+    url = _configured(homes)  # loads what `ls` does without on all other days
+    failed = [(session, state) for session, state in failed if state.url == url]
+    if not failed:
+        return ""
+    session, state = failed[0]
+    more = f" and of {plural(len(failed) - 1, 'other session')}" if len(failed) > 1 else ""
+    return f"the copy of {session}{more} is behind: {state.problem} (`agentsh doctor` tells more)"
+
+
+def _configured(homes: Homes) -> str | None:
+    """Return where copies go, None for nowhere, or where the settings do not read, which is not for `ls` to tell."""
+    from agentsh.app.settings import load_settings
+
+    try:
+        return load_settings(homes, os.environ).checkpoint.upload
+    except AgentshError:
+        return None
 
 
 def _nothing(homes: Homes, values: dict[str, Any]) -> str:

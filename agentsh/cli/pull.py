@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING
 
 from agentsh.app.paths import Home, find_homes, here, prepare
 from agentsh.app.settings import load_settings
-from agentsh.app.uploading import open_bucket, puller
+from agentsh.app.uploading import open_bucket, pulled, puller
 from agentsh.app.verifying import place_line
-from agentsh.base.errors import NotTrusted, SessionAmbiguous, SessionMissing, StorageDamaged, UsageProblem
+from agentsh.base.errors import (
+    LogWriteFailed,
+    NotTrusted,
+    SessionAmbiguous,
+    SessionMissing,
+    StorageDamaged,
+    UsageProblem,
+)
 from agentsh.base.ids import matching_ids
 from agentsh.base.text import clean, one_line, plural
 from agentsh.cli.guard import complain, print_json
@@ -33,16 +40,24 @@ def run(session: str | None, *, source: str | None, directory: Path | None, list
     bar = Bar(f"pulling from {url}:")
     mover = puller(home, open_bucket(url, settings.checkpoint.upload_timeout_s, os.environ), bar)
     if listing:
-        return _list(mover, as_json)
+        return _list(mover, url, as_json)
     if not home.trusted:
         raise NotTrusted(f"{home.root} is not trusted", hint="`agentsh trust`")
     wanted = _chosen(mover, session or "")
-    bar.total = mover.manifest(wanted).bytes
-    prepare(home)
     try:
+        bar.total = mover.manifest(wanted).bytes
+        prepare(home)
         done = mover.pull(wanted)
+    except StorageDamaged as error:
+        error.hint = error.hint or f"`agentsh push {wanted} --replace` on the machine that has it makes it good"
+        raise
+    except LogWriteFailed as error:
+        error.hint = error.hint or f"what came is kept, and `agentsh pull {wanted}` goes on"
+        raise
     finally:
         bar.wipe()
+    if done.how != "ahead" and settings.checkpoint.upload in (None, url):
+        pulled(home, wanted, url, done.manifest.last_seq)
     for line in _told(done, home):
         print(clean(line))
     return 0
@@ -57,8 +72,8 @@ def _chosen(mover: "Puller", text: str) -> str:
     return found[0]
 
 
-def _list(mover: "Puller", as_json: bool) -> int:
-    code = 0
+def _list(mover: "Puller", url: str, as_json: bool) -> int:
+    code, found_any = 0, False
     for session in sorted(mover.listed(), reverse=True):
         try:
             found = mover.manifest(session)
@@ -66,8 +81,9 @@ def _list(mover: "Puller", as_json: bool) -> int:
             continue
         except StorageDamaged as error:
             complain(error)
-            code = error.exit_code
+            code, found_any = error.exit_code, True
             continue
+        found_any = True
         if as_json:
             print_json(_as_json(found))
         else:
@@ -76,6 +92,8 @@ def _list(mover: "Puller", as_json: bool) -> int:
             print(
                 f"{found.session}  {when}  {plural(found.last_seq, 'event'):>14}  {found.bytes:>12,} bytes  {title}"
             )
+    if not found_any and not as_json:
+        print(f"No sessions at {clean(url)}.")
     return code
 
 

@@ -7,7 +7,8 @@ from agentsh.app.catalog import find, places
 from agentsh.app.hosts import check_bucket_url
 from agentsh.app.paths import find_homes, here
 from agentsh.app.settings import load_settings
-from agentsh.app.uploading import open_bucket, pending, place_of, push, pusher, remember_failure
+from agentsh.app.upload_state import remember_asked, remember_failure
+from agentsh.app.uploading import open_bucket, pending, place_of, push, pusher
 from agentsh.base.errors import AgentshError, SessionMissing, StorageError, UsageProblem
 from agentsh.base.text import plural
 from agentsh.cli.guard import complain
@@ -25,10 +26,10 @@ def run(sessions: list[str], *, everything: bool, to: str | None, replace: bool)
     url, timeout_s = bucket_url(to, settings.checkpoint.upload, "--to"), settings.checkpoint.upload_timeout_s
     wanted = [p for p in places(homes.read) if p.home.trusted] if everything else [find(homes, s) for s in sessions]
     bucket, code = open_bucket(url, timeout_s, os.environ), 0
-    bar = Bar(f"pushing to {url}:")
+    bar, kept = Bar(f"pushing to {url}:"), settings.checkpoint.upload in (None, url)
     for place in wanted:
         try:
-            done = push(place, url, pusher(place.home, bucket, bar), replace=replace)
+            done = push(place, url, pusher(place.home, bucket, bar), replace=replace, kept=kept)
         except AgentshError as error:
             bar.wipe()
             complain(error)
@@ -37,14 +38,14 @@ def run(sessions: list[str], *, everything: bool, to: str | None, replace: bool)
                 break  # the place itself does not work: the others would say the same
             continue
         bar.wipe()
-        what = f"{done.sent:,} bytes sent" if done.changed else "it was there already"
+        what = f"{done.sent:,} bytes sent" if done.changed or done.sent else "it was there already"
         lost = f"; {plural(done.lost, 'blob')} missing here" if done.lost else ""
         print(f"{place.id}  up to event {done.last_seq}: {what}{lost}" if done.last_seq else f"{place.id}  is empty")
     return code
 
 
-def outbox(session: str) -> int:
-    """Be the process beside a session that uploads for it; return 0. stdin: see `app.outbox`."""
+def outbox(session: str, to: str | None) -> int:
+    """Be the process beside a session that uploads for it; return 0. to: where. stdin: see `app.outbox`."""
     from agentsh.app.hardening import harden
     from agentsh.app.outbox import SWEEP_LIMIT, serve
 
@@ -52,16 +53,21 @@ def outbox(session: str) -> int:
     os.nice(5)
     homes = find_homes(here(), os.environ)
     home, settings = homes.write, load_settings(homes, os.environ)
-    url = settings.checkpoint.upload
-    if url is None:
-        return 0
+    url = bucket_url(to, settings.checkpoint.upload, "--to")
     try:
         bucket = open_bucket(url, settings.checkpoint.upload_timeout_s, os.environ)
     except AgentshError as error:
-        if (place := place_of(home, session)) is not None:
-            remember_failure(place, url, error)
+        remember_failure(home, session, url, error.message)
         raise
     mover = pusher(home, bucket)
+
+    def ready() -> None:
+        try:
+            mover.ready()
+        except AgentshError as error:
+            remember_failure(home, session, url, error.message)
+            raise
+        remember_asked(home, session, url)
 
     def attempt(durable_seq: int) -> None:
         place = place_of(home, session)
@@ -74,7 +80,7 @@ def outbox(session: str) -> int:
         for place in others[:SWEEP_LIMIT]:
             push(place, url, mover)
 
-    serve(sys.stdin.fileno(), attempt, sweep)
+    serve(sys.stdin.fileno(), ready, attempt, sweep)
     return 0
 
 
@@ -94,4 +100,10 @@ def bucket_url(given: str | None, configured: str | None, option: str) -> str:
     try:
         return check_bucket_url(given)
     except ValueError as error:
-        raise UsageProblem(f"{option}: {error}") from None
+        hint = f"a directory: file://{_quoted(os.path.abspath(given))}" if ":" not in given else None
+        raise UsageProblem(f"{option}: {error}", hint=hint) from None
+
+
+def _quoted(path: str) -> str:
+    """Return a path as a URL has it, as far as that cannot do without."""
+    return path.replace("%", "%25").replace("?", "%3F").replace("#", "%23")

@@ -47,7 +47,7 @@ async def run(
         running = await opening(Stage(screens, limits, lambda past: None))
         await _recorded(running, first)
         code = await headless.run_once(running, need_prompt(prompt), interruption, along)
-        _tell_of_upload(running, settings, began)
+        await _tell_of_upload(running, settings, began)
         return code
     from agentsh.cli.terminal import Terminal
 
@@ -57,7 +57,7 @@ async def run(
         await _recorded(running, first)
     while True:
         code = await terminal.run(running, prompt, along)
-        _tell_of_upload(running, settings, began)
+        await _tell_of_upload(running, settings, began)
         if terminal.onward is None:
             return code
         from agentsh.cli.onward import follow
@@ -79,13 +79,13 @@ def images(options: RunOptions) -> tuple[Attachment, ...]:
     return along.images(options.images)
 
 
-def _tell_of_upload(running: Running, settings: Settings, began: str) -> None:
+async def _tell_of_upload(running: Running, settings: Settings, began: str) -> None:
     """Say at the end, in one line, that copies do not work; while a session runs nothing disturbs it."""
     if settings.checkpoint.upload is None:
         return
-    from agentsh.app.uploading import lacking, problem_since
+    from agentsh.app.uploading import trouble
 
-    problem = problem_since(running.home, running.id, began) or lacking(settings.checkpoint.upload)
+    problem = await trouble(running.home, running.id, settings.checkpoint.upload, began)
     if problem is not None:
         hint = f"`agentsh push {running.id}` tries again, `agentsh doctor` tells more"
         print(clean(f"agentsh: the copy of this session is behind: {problem} ({hint})"), file=sys.stderr)

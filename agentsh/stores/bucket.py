@@ -24,6 +24,10 @@ class Bucket(Protocol):
         """Where it is, for people."""
         ...
 
+    def ready(self) -> None:
+        """Raise what is known to stand in the way of writing; changes nothing, and may know nothing."""
+        ...
+
     def read(self, key: str) -> tuple[bytes, Found] | None:
         """Return an object's bytes with what it is, or None where there is none."""
         ...

@@ -7,6 +7,7 @@ extra package either.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import EACCES
 from hashlib import md5
 
 from agentsh.base.errors import StorageRefused, StorageUnavailable
@@ -26,9 +27,19 @@ class FileBucket:
         self._root = root
         self._files = files or RealFiles()
 
+    def ready(self) -> None:
+        """Look whether the directory, or the nearest one above that there is, is one and takes files."""
+        place = self._root
+        while not os.path.lexists(place) and place not in ("/", ""):
+            place = os.path.dirname(place)
+        with self._told():
+            os.listdir(place)
+            if not os.access(place, os.W_OK | os.X_OK):  # asks the kernel, which knows of read-only mounts too
+                raise PermissionError(EACCES, f"{place} cannot be written")
+
     def read(self, key: str) -> tuple[bytes, Found] | None:
         """Return an object's bytes with what it is."""
-        with self._told():
+        with self._told(key):
             data = self._content(self._path(key))
         return None if data is None else (data, _found(key, data))
 
@@ -40,7 +51,7 @@ class FileBucket:
     def create(self, key: str, data: bytes) -> Found | None:
         """Make an object."""
         path = self._path(key)
-        with self._told(), self._locked():
+        with self._told(key), self._locked():
             if exists(self._files, path):
                 return None
             self._write(path, data)
@@ -49,7 +60,7 @@ class FileBucket:
     def replace(self, key: str, data: bytes, old: Found) -> Found | None:
         """Put new bytes in the place of `old`."""
         path = self._path(key)
-        with self._told(), self._locked():
+        with self._told(key), self._locked():
             now = self._content(path)
             if now is None or _found(key, now).version != old.version:
                 return None
@@ -58,7 +69,7 @@ class FileBucket:
 
     def list(self, prefix: str) -> Iterator[str]:
         """Yield the names directly below `prefix`."""
-        with self._told():
+        with self._told(prefix):
             try:
                 names = self._files.listdir(self._path(prefix))
             except FileNotFoundError:
@@ -96,13 +107,14 @@ class FileBucket:
             self._files.close(fd)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _told(self, key: str = "") -> Iterator[None]:
+        at = f"{self.url}: {key}: " if key else f"{self.url}: "
         try:
             yield
         except (PermissionError, NotADirectoryError, IsADirectoryError) as error:
-            raise StorageRefused(f"{self.url}: {error.strerror}") from error
+            raise StorageRefused(f"{at}{error.strerror}") from error
         except OSError as error:
-            raise StorageUnavailable(f"{self.url}: {error.strerror or error}") from error
+            raise StorageUnavailable(f"{at}{error.strerror or error}") from error
 
 
 def _found(key: str, data: bytes) -> Found:

@@ -24,10 +24,18 @@ CREDENTIALS_HINT = "credentials come from the environment: see docs/upload.md"
 _MD5 = re.compile(r'"?([0-9a-f]{32})"?')
 _STATUS = re.compile(r"status code: ([0-9]{3})")
 _CODE = re.compile(r"<Code>([A-Za-z0-9]{1,60})</Code>")
-_REFUSED = re.compile("status code: 40[13]|redential")
+_NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound"})
+_TAKEN = frozenset({"BlobAlreadyExists", ""})
+"""Codes of a 409 that says that an object is there; others say that the server is busy with something else."""
+_PASSING = frozenset({"408", "409", "412", "425", "429"})
+"""Of the statuses 4xx, those that another try may not get."""
+_ADDRESS = re.compile(r"https?://\S*")
+_CREDENTIALS = re.compile("redential|service account file|Access Key|token file|SAS")
 _SETTINGS = re.compile(
     "Unable to recognise|must be specified|builder error|Unrecognised|MissingAccount|MissingBucket"
 )
+_OF_MACHINES = re.compile(r"https?://(169\.254\.[0-9.]+|metadata\.google\.internal)[:/]")
+"""Asked for credentials where the environment holds none: only machines of the services' own have an answer."""
 _LOOPBACK = re.compile(r"http://(127\.[0-9.]+|localhost|\[::1\])(:[0-9]+)?(/|$)")
 
 
@@ -57,6 +65,9 @@ class ObjectBucket:
         with self._told():
             self._store: ObjectStore = make(url, config=config, client_options=options, retry_config=retry)
 
+    def ready(self) -> None:
+        """Nothing is known of a bucket without writing to it."""
+
     def read(self, key: str) -> tuple[bytes, Found] | None:
         """Return an object's bytes with what it is."""
         with self._told():
@@ -82,8 +93,11 @@ class ObjectBucket:
         with self._told():
             try:
                 return _found(key, len(data), self._store.put(key, data, mode="create", use_multipart=False))
-            except self._exceptions.AlreadyExistsError:
-                return None
+            except self._exceptions.AlreadyExistsError as error:
+                status, code = _status_and_code(str(error))
+                if status != "409" or code in _TAKEN or self.head(key) is not None:
+                    return None
+                raise  # two wrote it at a time and neither did, or the bucket is being changed
 
     def replace(self, key: str, data: bytes, old: Found) -> Found | None:
         """Put new bytes in the place of `old`."""
@@ -117,34 +131,59 @@ class ObjectBucket:
         except (ValueError, self._exceptions.UnknownConfigurationKeyError) as error:
             raise self._refused("the URL or its settings cannot be", error, "see docs/upload.md") from None
         except (self._exceptions.BaseError, OSError) as error:
-            text = str(error)
-            if _REFUSED.search(text):
-                raise self._refused(
-                    "it refuses these credentials, or there are none", error, CREDENTIALS_HINT
-                ) from None
-            if _SETTINGS.search(text):
-                raise self._refused("the URL or its settings cannot be", error, "see docs/upload.md") from None
-            raise StorageUnavailable(f"{self.url}: {_why(text)}") from None
+            raise self._other(error) from None
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":  # pyo3's, which no module exports; no Exception
+                raise
+            raise self._refused("the client cannot go on with these settings", None, "see docs/upload.md") from None
+
+    def _other(self, error: Exception) -> StorageError:
+        """Return what a failure is that the client has no class for: only its words tell, and the status in them."""
+        text = str(error)
+        said = _ADDRESS.sub("", text.partition("Debug source")[0])  # an address holds the user's own words
+        status, code = _status_and_code(text)
+        if code in _NO_BUCKET:
+            return self._refused("there is no such bucket", error)
+        if _OF_MACHINES.search(text):
+            return self._refused("there are no credentials for it", None, CREDENTIALS_HINT)
+        if status in ("401", "403"):
+            return self._refused("it refuses these credentials, or there are none", error, CREDENTIALS_HINT)
+        if not status and _CREDENTIALS.search(said):
+            return self._refused("its credentials cannot be read", None, CREDENTIALS_HINT)
+        if not status and _SETTINGS.search(said):
+            return self._refused("the URL or its settings cannot be", error, "see docs/upload.md")
+        if "redirect without LOCATION" in said:
+            return self._refused("the bucket is somewhere else", None, "is AWS_REGION right, or the endpoint?")
+        if status.startswith("4") and status not in _PASSING:
+            return self._refused("it refuses the request", error, "see docs/upload.md")
+        return StorageUnavailable(f"{self.url}: {_why(text)}")
 
     def _no_bucket(self, error: Exception) -> None:
-        if "NoSuchBucket" in str(error):
+        if _status_and_code(str(error))[1] in _NO_BUCKET:
             raise self._refused("there is no such bucket", error) from None
 
-    def _refused(self, what: str, error: Exception, hint: str | None = None) -> StorageRefused:
-        code = _coded(str(error))
+    def _refused(self, what: str, error: Exception | None, hint: str | None = None) -> StorageRefused:
+        code = _coded(str(error)) if error is not None else ""
         return StorageRefused(f"{self.url}: {what}{f' ({code})' if code else ''}", hint=hint)
 
 
-def _coded(text: str) -> str:
+def _status_and_code(text: str) -> tuple[str, str]:
+    """Return what a server said, "" each where it did not: the status, and the code in the error document."""
     status, code = _STATUS.search(text), _CODE.search(text)
-    return " ".join(found[1] for found in (status, code) if found is not None)
+    return status[1] if status is not None else "", code[1] if code is not None else ""
+
+
+def _coded(text: str) -> str:
+    return " ".join(part for part in _status_and_code(text) if part)
 
 
 def _why(text: str) -> str:
     """Return in our own words why a request failed; the client's may hold what nobody should read."""
     if code := _coded(text):
         return f"it failed ({code})"
-    return "it does not answer" if "kind: Timeout" in text else "there is no connection to it"
+    if "kind: Timeout" in text:
+        return "it does not answer"
+    return "there is no connection to it" if "error sending request" in text else "it failed"
 
 
 def _found(key: str, size: int, meta: Any) -> Found:

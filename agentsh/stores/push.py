@@ -77,13 +77,21 @@ class Pusher:
         self._sent = 0
         self._proven = False
 
+    def ready(self) -> None:
+        """Make sure that the place can be written, as far as that is known before anything is.
+
+        Writes to a prefix that is new, see `agentsh-upload.json` in docs/upload.md.
+        """
+        self._bucket.ready()
+        self._prove()
+
     def push(
         self, session: str, *, durable_seq: int = 0, about: Mapping[str, Any] | None = None, replace: bool = False
     ) -> Pushed:
         """Bring a session to the bucket as far as it is durable. Idempotent.
 
         durable_seq: what its writer knows to be. about: for listings, None leaves what is there. replace: also
-        where the copy there is another one.
+        where the copy there is another one; and each object is looked at again, and made good.
 
         Raises:
             SessionMissing, SessionReadOnly: there is no such session, or it cannot be read.
@@ -112,7 +120,7 @@ class Pusher:
             known = None if there is None else self._known(there[0], log, replace)
             if known is not None and known.last_seq > log.last.seq:  # what is durable is known better by another
                 return Pushed(session, known.last_seq, False, 0, len(known.lost_blobs))
-            manifest = self._objects(log, known, about)
+            manifest = self._objects(log, known, about, anew=replace)
             if known is not None and _same(known, manifest):
                 return Pushed(session, log.last.seq, False, self._sent - before, len(manifest.lost_blobs))
             data = encode(manifest)
@@ -157,9 +165,14 @@ class Pusher:
             hint=f"`agentsh push {log.session} --replace` makes this the copy; the other's manifest is kept",
         )
 
-    def _objects(self, log: LocalLog, known: Manifest | None, about: Mapping[str, Any] | None) -> Manifest:
-        """Put everything there that the manifest will name, and return that. Blobs first: nothing dangles, ever."""
-        by_ordinal = {s.ordinal: s for s in known.segments} if known is not None else {}
+    def _objects(
+        self, log: LocalLog, known: Manifest | None, about: Mapping[str, Any] | None, *, anew: bool
+    ) -> Manifest:
+        """Put everything there that the manifest will name, and return that. Blobs first: nothing dangles, ever.
+
+        anew: also what the known manifest names already; it may be damaged.
+        """
+        by_ordinal = {s.ordinal: s for s in known.segments} if known is not None and not anew else {}
         lost = set(self._push_blobs(known.lost_blobs if known is not None else ()))
         segments = [self._segment(log.session, c, by_ordinal.get(c.ordinal), lost) for c in log.contents]
         assert log.last is not None

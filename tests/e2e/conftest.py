@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from agentsh.testing.server import ScriptedServer
-from tests.buckets import gate, moto_port, s3
+from tests.buckets import accounts, az, cloud, gate, gs, moto_port, s3
 from tests.e2e.contexts import proven
 from tests.e2e.harness import Shell
 
-__all__ = ["gate", "moto_port", "s3"]
+__all__ = ["accounts", "az", "cloud", "gate", "gs", "moto_port", "s3"]
 
 
 @pytest.fixture

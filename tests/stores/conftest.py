@@ -1,5 +1,5 @@
 """Object storage for the tests of stores."""
 
-from tests.buckets import gate, moto_port, s3
+from tests.buckets import accounts, az, cloud, cloud_gate, gate, gs, moto_port, s3
 
-__all__ = ["gate", "moto_port", "s3"]
+__all__ = ["accounts", "az", "cloud", "cloud_gate", "gate", "gs", "moto_port", "s3"]

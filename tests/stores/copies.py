@@ -5,11 +5,10 @@ import itertools
 import os
 from pathlib import Path
 
+from agentsh.app.uploading import open_bucket
 from agentsh.log.record import Draft
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.bucket import Bucket
-from agentsh.stores.bucket_files import FileBucket
-from agentsh.stores.bucket_objects import ObjectBucket
 from agentsh.stores.jsonl import JsonlStore
 from agentsh.stores.pull import Puller
 from agentsh.stores.push import Pusher
@@ -20,9 +19,7 @@ _CLOCK = itertools.count(1)
 
 
 def bucket_of(url: str) -> Bucket:
-    if url.startswith("file://"):
-        return FileBucket(url.removeprefix("file://"))
-    return ObjectBucket(url, timeout_s=20.0, endpoint=os.environ.get("AWS_ENDPOINT_URL"))
+    return open_bucket(url, 20.0, os.environ)
 
 
 class Machine:

@@ -11,17 +11,16 @@ from agentsh.log.files import RealFiles
 from agentsh.log.lease import take
 from agentsh.stores.bucket import Found
 from agentsh.stores.manifest import MARKER_KEY, decode, manifest_key
-from tests.buckets import S3
 from tests.stores.copies import SESSION, Machine, bucket_of, long_text
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(params=["file", "s3"])
+@pytest.fixture(params=["file", "s3", "gs", "az"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "s3":
-        return str(request.getfixturevalue("s3").url)
-    return f"file://{tmp_path}/nas"
+    if request.param == "file":
+        return f"file://{tmp_path}/nas"
+    return str(request.getfixturevalue(request.param).url)
 
 
 @pytest.fixture
@@ -247,13 +246,13 @@ def test_the_newest_checkpoint_comes_along(here: Machine, there: Machine) -> Non
     assert read_checkpoint(RealFiles(), str(there.directory), 9) is None
 
 
-def test_wrong_objects_are_refused_and_named(s3: S3, tmp_path: Path) -> None:
+def test_wrong_objects_are_refused_and_named(url: str, tmp_path: Path) -> None:
     """Whatever object is changed, nothing is put in place; a push heals it."""
-    here, there = Machine(tmp_path / "here", s3.url), Machine(tmp_path / "there", s3.url)
+    here, there = Machine(tmp_path / "here", url), Machine(tmp_path / "there", url)
     here.begin()
     here.write("a", long_text(1, 200_000), "b" * 5000)
     here.pusher().push(SESSION)
-    bucket = bucket_of(s3.url)
+    bucket = bucket_of(url)
     manifest = here.puller().manifest(SESSION)
     (blob,) = (here.root / "blobs").glob("*/*.zst")
     for key in (manifest.segments[0].parts[0].key, f"blobs/{blob.stem[:2]}/{blob.name}", manifest_key(SESSION)):
@@ -271,15 +270,15 @@ def test_wrong_objects_are_refused_and_named(s3: S3, tmp_path: Path) -> None:
     assert there.lines() == here.lines()
 
 
-def test_an_object_that_was_packed_anew_is_not_the_one_that_was_put_there(s3: S3, tmp_path: Path) -> None:
+def test_an_object_that_was_packed_anew_is_not_the_one_that_was_put_there(url: str, tmp_path: Path) -> None:
     """Its content is the same; its SHA-256 is not that of the manifest."""
     import zstandard
 
-    here, there = Machine(tmp_path / "here", s3.url), Machine(tmp_path / "there", s3.url)
+    here, there = Machine(tmp_path / "here", url), Machine(tmp_path / "there", url)
     here.begin()
     here.write(long_text(1), "a" * 2_000)
     here.pusher().push(SESSION)
-    bucket = bucket_of(s3.url)
+    bucket = bucket_of(url)
     (segment,) = here.puller().manifest(SESSION).segments
     key = segment.parts[0].key
     found = bucket.read(key)
@@ -293,27 +292,56 @@ def test_an_object_that_was_packed_anew_is_not_the_one_that_was_put_there(s3: S3
     assert not there.directory.exists()
 
 
-def test_a_damaged_object_is_made_good_by_a_push_that_needs_it(s3: S3, tmp_path: Path) -> None:
-    here, there = Machine(tmp_path / "here", s3.url), Machine(tmp_path / "there", s3.url)
+def test_a_damaged_object_is_made_good_by_a_push_that_needs_it(url: str, tmp_path: Path) -> None:
+    here, there = Machine(tmp_path / "here", url), Machine(tmp_path / "there", url)
     here.begin()
     here.write(long_text(1))
     (blob,) = (here.root / "blobs").glob("*/*.zst")
-    bucket = bucket_of(s3.url)
+    bucket = bucket_of(url)
     bucket.create(f"blobs/{blob.stem[:2]}/{blob.name}", b"somebody put something else here")
     here.pusher().push(SESSION)
     there.puller().pull(SESSION)
     assert there.store.blobs.get(f"sha256:{blob.stem}")
 
 
-def test_hostile_manifests_lead_nowhere(s3: S3, tmp_path: Path) -> None:
+def test_a_copy_that_was_damaged_is_made_good_by_who_has_the_session(url: str, tmp_path: Path) -> None:
+    """A push compares manifests, and finds nothing to do; with `replace` it looks at each object."""
+    here = Machine(tmp_path / "here", url, segment_bytes=4_000)
+    here.begin()
+    here.write("a" * 900, long_text(1, 200_000), long_text(2), turns=9)
+    here.pusher().push(SESSION, about={"title": "t"})
+    bucket = bucket_of(url)
+    manifest = here.puller().manifest(SESSION)
+    blobs = [f"blobs/{path.stem[:2]}/{path.name}" for path in (here.root / "blobs").glob("*/*.zst")]
+    keys = [part.key for segment in manifest.segments for part in segment.parts]
+    assert len(blobs) == 2
+    assert len(keys) > 2
+    for n, key in enumerate([keys[0], keys[-1], *blobs]):
+        found = bucket.read(key)
+        assert found is not None
+        bad = bytearray(found[0])
+        bad[len(bad) // 2] ^= 1
+        assert bucket.replace(key, bytes(bad), found[1]) is not None
+        there = Machine(tmp_path / f"there{n}", url)
+        with pytest.raises(StorageDamaged):
+            there.puller().pull(SESSION)
+        done = here.pusher().push(SESSION, about={"title": "t"}, replace=True)
+        assert (done.changed, done.sent) == (False, len(bad))
+        there.puller().pull(SESSION)
+        assert there.lines() == here.lines()
+    assert here.puller().manifest(SESSION) == manifest
+    assert list(bucket.list(f"sessions/{SESSION}/replaced/")) == []
+
+
+def test_hostile_manifests_lead_nowhere(url: str, tmp_path: Path) -> None:
     """Names and keys of a manifest become paths: none leads out of the staging directory or the session's keys."""
     from agentsh.stores.manifest import encode
 
-    here, there = Machine(tmp_path / "here", s3.url), Machine(tmp_path / "there", s3.url)
+    here, there = Machine(tmp_path / "here", url), Machine(tmp_path / "there", url)
     here.begin()
     here.write("a")
     here.pusher().push(SESSION)
-    bucket = bucket_of(s3.url)
+    bucket = bucket_of(url)
     good = here.puller().manifest(SESSION)
     (segment,) = good.segments
     evil_key = segment.parts[0]._replace(key=f"sessions/{SESSION}/../../x")
