@@ -57,7 +57,12 @@ class Terminal:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self._child.close(force=True)
+        try:
+            self._child.close(force=True)
+        except (
+            pexpect.ExceptionPexpect
+        ):  # it is killed, and a busy machine takes longer over it than a tenth of a second
+            self._child.wait()
 
     def type(self, text: str) -> None:
         """Press keys."""
