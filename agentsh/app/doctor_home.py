@@ -16,6 +16,7 @@ from agentsh.app.paths import Home, Homes
 from agentsh.app.verifying import headline, verify
 from agentsh.base.ids import is_session_id
 from agentsh.base.text import plural
+from agentsh.log.depths import walk
 from agentsh.log.files import RealFiles
 from agentsh.log.lease import holder_of
 from agentsh.log.plain import odd
@@ -89,7 +90,7 @@ def _own_files(home: Home) -> Iterator[Path]:
         if (home.root / name).exists():
             yield home.root / name
     for top in (home.sessions, home.blobs):
-        for directory, _, files in os.walk(top):
+        for directory, _, files in walk(str(top)):
             yield Path(directory)
             yield from (Path(directory) / name for name in files)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from agentsh.base.clock import SystemClock, timestamp
 from agentsh.base.errors import AgentshError, LogError, SessionExists, SessionReadOnly, UsageProblem
 from agentsh.base.ids import new_session_id
 from agentsh.base.light import dataclass
+from agentsh.base.text import short_path
 from agentsh.context.fold import apply
 from agentsh.context.repairs import forked
 from agentsh.context.rewinds import settle
@@ -30,6 +30,7 @@ from agentsh.events.tool import CodeEdit
 from agentsh.log.archived import reading
 from agentsh.log.chain import Anchor, LogScan
 from agentsh.log.checkpoint import KEEP, checkpoint_seqs, is_anchored, read_checkpoint
+from agentsh.log.depths import discard_tree
 from agentsh.log.files import RealFiles
 from agentsh.log.lease import holder_of
 from agentsh.log.plain import read_plain
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 FORK = " (fork)"
 BY = f"agentsh {__version__}"
+MAX_NAMED = 10
 Progress = Callable[[int, int, int], None]
 
 
@@ -200,7 +202,10 @@ def _workspace(
             target, blobs, ref, git=git, cache=home.sessions / child / STAT_CACHE, progress=progress,
             finish=(lambda partial: history(partial, state, source, parent, child, notes)) if kind == "git" else None,
         )  # fmt: skip
-    return [*notes, f"not in the workspace of the fork: {', '.join(left[:10])}"] if left else notes
+    if left:
+        more = f" and {len(left) - MAX_NAMED:,} more" if len(left) > MAX_NAMED else ""
+        notes.append(f"not in the workspace of the fork: {', '.join(map(short_path, left[:MAX_NAMED]))}{more}")
+    return notes
 
 
 def history(partial: Path, state: SessionState, source: Path, old: str, new: str, notes: list[str]) -> None:
@@ -234,5 +239,5 @@ def _present(home: Home, parent: str, source: Path, ref: str | None, git: "Git")
 
 
 def _discard(home: Home, child: str, target: Path) -> None:
-    shutil.rmtree(home.sessions / child, ignore_errors=True)
-    shutil.rmtree(target, ignore_errors=True)
+    discard_tree(str(home.sessions / child))
+    discard_tree(str(target))

@@ -52,6 +52,12 @@ def one_line(text: str, max_chars: int) -> str:
     return flat if len(flat) <= max_chars else flat[: max_chars - 1].rstrip() + "…"
 
 
+def short_path(path: str, max_chars: int = 120) -> str:
+    """Return a path for people, clean, at most `max_chars` characters, its middle as `…` where it is longer."""
+    shown, half = " ".join(clean(path).splitlines()), (max_chars - 1) // 2
+    return shown if len(shown) <= max_chars else f"{shown[: max_chars - 1 - half]}…{shown[-half:]}"
+
+
 def head_bytes(text: str, max_bytes: int) -> str:
     """Return the longest start of `text` whose UTF-8 form has at most `max_bytes` bytes."""
     raw = text[:max_bytes].encode("utf-8", "surrogatepass")

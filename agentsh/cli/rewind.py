@@ -10,7 +10,7 @@ from agentsh.app.rewinding import moments_of, opened
 from agentsh.app.stores import blob_store
 from agentsh.app.texts import BlobTexts
 from agentsh.base.errors import NotTrusted, UsageProblem
-from agentsh.base.text import clean, one_line, plural
+from agentsh.base.text import one_line, plural, short_path
 from agentsh.cli.guard import print_json
 from agentsh.engine.rewinding import Outcome, What
 
@@ -82,11 +82,11 @@ def _tell(session: str, outcome: Outcome, options: RewindOptions) -> int:
     done = "the rewind is undone" if options.undo else f"back at event {outcome.to_seq}"
     print(f"{session}: {done}, {plural(count, 'path')} taken back")
     for path in conflicts:
-        print(clean(f"left alone, changed by somebody else too: {path}"))
+        print(f"left alone, changed by somebody else too: {short_path(path)}")
     for path in lost:
-        print(clean(f"left alone, its old content was too large to keep: {path}"))
+        print(f"left alone, its old content was too large to keep: {short_path(path)}")
     for path in left_out:
-        print(clean(f"not looked into: {path}"))
+        print(f"not looked into: {short_path(path)}")
     if not options.undo:
         print(f"undo with `agentsh rewind {session} --undo`")
     return int(bool(conflicts or lost))

@@ -3,7 +3,7 @@
 from agentsh.app.lifecycle import remove, unexported
 from agentsh.app.lifecycle import restore as take_back
 from agentsh.base.errors import SessionMissing
-from agentsh.base.text import clean, plural
+from agentsh.base.text import clean, plural, short_path
 from agentsh.cli.writable import agreed, find_writable, trusted_homes
 
 MAX_NAMED = 5
@@ -28,7 +28,7 @@ def rm(sessions: list[str], *, yes: bool, now: bool = False) -> int:
             where = "that are nowhere else" if source == "nothing" else f"that {source} does not have like that"
             print(clean(f"The workspace of {place.id} holds {count} {where}:"))
             for name in (files or [])[:MAX_NAMED]:
-                print(clean(f"  {name}"))
+                print(f"  {short_path(name)}")
             if files is not None and len(files) > MAX_NAMED:
                 print(f"  … and {len(files) - MAX_NAMED:,} more")
             if not agreed("Move it to the trash with them?"):

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from agentsh.base.errors import LogError, LogWriteFailed
 from agentsh.base.text import plural
+from agentsh.log.depths import remove_tree, tree_bytes
 from agentsh.log.files import LOCK_FILE, RealFiles, make_dirs
 from agentsh.log.lease import holder_of
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.pull import INCOMING
 from agentsh.stores.references import NotReadable, References, Stamp, files_in, read_references
-from agentsh.stores.removal import remove_tree, tree_bytes
 from agentsh.stores.session_check import Finding
 from agentsh.stores.trash import DIRECTORY, LOG, Trash, Trashed, gone_in
 from agentsh.stores.verify import Verifier

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import NamedTuple
 
+from agentsh.log.depths import walk
 from agentsh.log.files import RealFiles
 from agentsh.log.packed import Contents, TooNew
 from agentsh.log.plain import open_plain
@@ -62,7 +63,7 @@ def files_in(top: str) -> Iterator[tuple[str, Stamp]]:
         if not isinstance(error, FileNotFoundError) or os.path.lexists(error.filename):
             raise NotReadable(str(error.filename), error.strerror or str(error))
 
-    for directory, inside, names in os.walk(top, onerror=failed, followlinks=True):
+    for directory, inside, names in walk(top, failed=failed, follow=True):
         if (place := os.path.realpath(directory)) in seen:  # a second name for it, or a circle
             inside.clear()
             continue

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from agentsh.base.errors import SessionExists, SessionMissing
 from agentsh.base.ids import is_session_id
+from agentsh.log.depths import remove_tree
 from agentsh.log.files import CREATE, FileSystem, RealFiles, make_dirs, write_all
 from agentsh.log.reserve import NO_ROOM
 from agentsh.log.segment import discard, exists
-from agentsh.stores.removal import remove_tree
 
 DIRECTORY = "trash"
 LOG, WORKSPACE, ABOUT = "session", "workspace", "about.json"

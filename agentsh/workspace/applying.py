@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentsh.base.errors import WorkspaceError
+from agentsh.log.depths import walk
 from agentsh.log.store import BlobStore
 from agentsh.workspace.merging import merge
 from agentsh.workspace.snapshot_diff import FileChange, content, lines_of
@@ -192,7 +193,7 @@ def _not_empty(root: str, made: Plan) -> list[Conflict]:
     for path, here in made.now.items():
         there = made.target.get(path)
         if here.kind == "d" and there is not None and there.kind != "d":
-            below = (os.path.join(place, name) for place, _, names in os.walk(f"{root}/{path}") for name in names)
+            below = (os.path.join(place, name) for place, _, names in walk(f"{root}/{path}") for name in names)
             inside = (os.path.relpath(place, root) for place in below)
             if any(name not in made.now or name in made.target for name in inside):
                 found.append(Conflict(path, "it is no directory any more, and you have something in it"))

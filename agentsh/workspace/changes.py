@@ -13,8 +13,9 @@ MAX_BYTES = 1_000_000_000
 def not_taken_over(workspace: Path, origin: Path | None) -> list[str] | None:
     """Return the files of a workspace that `origin`, which it was made of, does not have with the same content.
 
-    Ignored files, caches and `.git` are nobody's work; what was deleted in the workspace is not told. origin: None
-    where there was none; then every file counts. None is returned where it is too much to compare.
+    Ignored files, caches and `.git` are nobody's work; what was deleted in the workspace is not told. A directory
+    that does not read, or lies too deep, counts as a file. origin: None where there was none; then every file counts.
+    None is returned where it is too much to compare.
 
     Raises:
         OSError: the workspace cannot be read.
@@ -24,7 +25,8 @@ def not_taken_over(workspace: Path, origin: Path | None) -> list[str] | None:
     except TooMuch:
         return None
     files = [path for path in [*found.files, *found.links] if ".git" not in path.split("/")]
-    return sorted(path for path in files if not _same(workspace / path, origin / path if origin else None))
+    own = (path for path in files if not _same(workspace / path, origin / path if origin else None))
+    return sorted([*own, *found.unseen])
 
 
 def _same(mine: Path, theirs: Path | None) -> bool:

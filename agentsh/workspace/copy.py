@@ -7,8 +7,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from agentsh.base.light import dataclass, field
+from agentsh.base.text import short_path
 from agentsh.workspace.attributes import carry
 from agentsh.workspace.ignore import GITIGNORE, MAX_GITIGNORE_BYTES, Ignore
+
+LONGEST_PATH = os.pathconf("/", "PC_PATH_MAX") * 3 // 4
+"""Bytes of a path below what is copied: what lies deeper is left out. The rest is for where it is, and a name."""
+
+TOO_DEEP = "too deep"
 
 
 class TooMuch(Exception):
@@ -23,7 +29,7 @@ class TooMuch(Exception):
 class Plan:
     """What will be copied, relative to the source. directories: parents first. bytes: of the files.
 
-    remarks: what was left out and should be said.
+    remarks: what was left out and should be said. unseen: directories that were not looked into.
     """
 
     directories: list[str] = field(default_factory=list)
@@ -31,6 +37,12 @@ class Plan:
     links: list[str] = field(default_factory=list)
     bytes: int = 0
     remarks: list[str] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)
+
+    def not_seen(self, directory: str, why: str) -> None:
+        """Note a directory that is left out, whatever is in it."""
+        self.unseen.append(directory)
+        self.remarks.append(f"{short_path(directory)} ({why})")
 
 
 def plan(source: Path, never: Collection[Path], max_files: int, max_bytes: int) -> Plan:
@@ -52,7 +64,7 @@ def plan(source: Path, never: Collection[Path], max_files: int, max_bytes: int) 
         except OSError:
             if not directory:
                 raise
-            found.remarks.append(f"{directory} (not readable)")
+            found.not_seen(directory, "not readable")
             continue
         if directory:
             found.directories.append(directory)
@@ -70,7 +82,9 @@ def plan(source: Path, never: Collection[Path], max_files: int, max_bytes: int) 
             elif rules is not None and rules.excludes(path, directory=entry.is_dir(follow_symlinks=False)):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                if entry.name not in names_left_out or os.path.realpath(entry.path) not in left_out:
+                if too_long(path):
+                    found.not_seen(path, TOO_DEEP)
+                elif entry.name not in names_left_out or os.path.realpath(entry.path) not in left_out:
                     todo.append((path, inner))
                 continue
             _add(found, path, entry)
@@ -79,6 +93,11 @@ def plan(source: Path, never: Collection[Path], max_files: int, max_bytes: int) 
             if found.bytes > max_bytes:
                 raise TooMuch(f"{max_bytes // 1_000_000:,} MB")
     return found
+
+
+def too_long(path: str) -> bool:
+    """Tell whether a directory lies deeper than a copy goes."""
+    return len(path) > LONGEST_PATH // 4 and len(os.fsencode(path)) > LONGEST_PATH
 
 
 def copy(

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from agentsh.base.light import dataclass, field
 from agentsh.base.text import one_line
-from agentsh.workspace.copy import Plan, copy, plan
+from agentsh.log.depths import walk
+from agentsh.workspace.copy import TOO_DEEP, Plan, copy, plan, too_long
 from agentsh.workspace.git import GitFailed, Repository, config_text, fields, find_repository, git
 from agentsh.workspace.git_names import BRANCHES, LOST_FILTER
 
@@ -262,11 +263,19 @@ def _plan(top: Path, listed: _Listed, never: set[str], made: Cloned) -> Plan:
 
     def real(directory: str) -> bool:
         """Tell whether a directory is one, and no link that stands in its place; note it with those above it."""
-        if directory not in known:
-            above = directory.rpartition("/")[0]
-            known[directory] = real(above) and (top / directory).is_dir() and not (top / directory).is_symlink()
-            if known[directory]:
-                found.directories.append(directory)
+        above, unknown = directory, list[str]()
+        while above not in known:
+            unknown.append(above)
+            above = above.rpartition("/")[0]
+        for each in reversed(unknown):
+            if known[above] and too_long(each):
+                found.not_seen(each, TOO_DEEP)
+            known[each] = (
+                known[above] and not too_long(each) and (top / each).is_dir() and not (top / each).is_symlink()
+            )
+            if known[each]:
+                found.directories.append(each)
+            above = each
         return known[directory]
 
     for path in listed.files:
@@ -289,12 +298,13 @@ def _plan(top: Path, listed: _Listed, never: set[str], made: Cloned) -> Plan:
         real(path)
     for directory in _directories(top, listed.ignored | inner, never):
         real(directory)
+    made.remarks += found.remarks
     del made.remarks[_LIMIT:]
     return found
 
 
 def _directories(top: Path, skipped: Collection[str], never: set[str]) -> Iterator[str]:
-    todo = [""]
+    todo, names_of_never = [""], {os.path.basename(path) for path in never}
     while todo:
         directory = todo.pop()
         try:
@@ -304,7 +314,8 @@ def _directories(top: Path, skipped: Collection[str], never: set[str]) -> Iterat
             continue
         for entry in entries:
             path = f"{directory}/{entry.name}" if directory else entry.name
-            if path not in skipped and os.path.realpath(entry.path) not in never:
+            known = entry.name in names_of_never and os.path.realpath(entry.path) in never
+            if path not in skipped and not known:
                 yield path
                 todo.append(path)
 
@@ -358,7 +369,7 @@ def rename_branch(root: Path, old: str, new: str) -> None:
 def repositories(root: Path) -> Sequence[Path]:
     """Return a workspace's own clone, and those in it that still rest on another repository."""
     found = [root]
-    for directory, names, _ in os.walk(root):
+    for directory, names, _ in walk(str(root)):
         if Path(directory) != root and (Path(directory) / ".git" / "objects" / "info" / "alternates").is_file():
             found.append(Path(directory))
         names[:] = [name for name in names if name not in (".git", "node_modules", ".venv")]

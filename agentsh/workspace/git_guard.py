@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 
+from agentsh.log.depths import walk
 from agentsh.workspace.git import GitFailed, fields, git
 from agentsh.workspace.ignore import CACHES
 
@@ -45,7 +46,7 @@ def decides(root: str, *, in_place: bool) -> list[str]:
             modules = os.path.join(place, "modules")
             found += [
                 os.path.join(top, name)
-                for top, names, files in os.walk(modules)
+                for top, names, files in walk(modules)
                 if "config" in files and "objects" in names
                 for name in DECIDING
             ]

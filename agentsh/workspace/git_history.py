@@ -11,6 +11,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+from agentsh.log.depths import discard_tree
 from agentsh.workspace.git import GitFailed, environment, git
 from agentsh.workspace.git_clone import alternate, repositories
 from agentsh.workspace.git_names import KEEP_MARK, SCRATCH
@@ -61,7 +62,7 @@ class HistoryPacker:
         if not alternates.exists():
             return
         scratch = place / SCRATCH
-        shutil.rmtree(scratch, ignore_errors=True)
+        discard_tree(str(scratch))
         scratch.mkdir(mode=0o700)
         try:
             name = self._packed(place, scratch)
@@ -69,7 +70,7 @@ class HistoryPacker:
                 _take_in(scratch, inner / "objects" / "pack", name)
                 alternates.unlink()
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            discard_tree(str(scratch))
 
     def _packed(self, place: Path, scratch: Path) -> str | None:
         """Make the pack of all that the references, HEAD and the index need; return its name."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentsh.base.ids import random_hex
+from agentsh.log.depths import remove_tree
 from agentsh.workspace.git import GitFailed, git
 
 MAX_KEPT_BYTES = 1_000_000
@@ -285,9 +286,7 @@ def _restore(name: str, directory: int, kept: _Kept | None) -> None:
                     if fd is not None:
                         os.fchmod(fd, stat.S_IMODE(kept.mode))
                 return
-            import shutil
-
-            shutil.rmtree(name, dir_fd=directory)
+            remove_tree(name, dir_fd=directory)
         else:
             os.unlink(name, dir_fd=directory)
     if kept is None:

@@ -1,7 +1,6 @@
 """Makes the directory that a session works in: a clone, a copy, empty, or the user's own."""
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -12,6 +11,7 @@ from agentsh.base.errors import WorkspaceError
 from agentsh.base.ids import random_hex
 from agentsh.base.light import dataclass
 from agentsh.base.text import plural
+from agentsh.log.depths import discard_tree
 from agentsh.workspace.copy import Plan, TooMuch, copy, plan
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ HOMES_OWN = (
     "history",
 )
 """What stands in a home and belongs to other sessions."""
+MAX_NAMED = 10
 PARTIAL = ".partial-"
 ABANDONED_S = 3600
 """In the name of a copy that is not finished; one that a crash left behind is nobody's workspace."""
@@ -135,7 +136,7 @@ def _cloned(
                 f"{source} could not be cloned: {error}", hint="--in-place works in it, --empty without it"
             ) from None
         start = repository.prefix if repository.prefix and (partial / repository.prefix).is_dir() else None
-    note = f"left out of the workspace: {'; '.join(made.remarks)}" if made.remarks else None
+    note = _left_out(made.remarks)
     origin = str(repository.top)
     return Provisioned("git", origin, target, note, made.files, made.bytes, base=made.base, start=start)
 
@@ -184,8 +185,15 @@ def _copied(target: Path, source: Path, what: Plan, progress: Progress | None) -
     remarks = list(what.remarks)
     if unreadable:
         remarks.append(f"{plural(unreadable, 'file')} could not be read")
-    note = f"left out of the workspace: {'; '.join(remarks)}" if remarks else None
+    note = _left_out(remarks)
     return Provisioned("copy", str(source), target, note, len(what.files) - unreadable, what.bytes)
+
+
+def _left_out(remarks: Sequence[str]) -> str | None:
+    if not remarks:
+        return None
+    more = f"; and {len(remarks) - MAX_NAMED:,} more" if len(remarks) > MAX_NAMED else ""
+    return f"left out of the workspace: {'; '.join(remarks[:MAX_NAMED])}{more}"
 
 
 def _settle(source: Path, target: Path, what: Plan) -> None:
@@ -226,6 +234,4 @@ def sweep(parent: Path) -> None:
 
 def discard(partial: Path) -> None:
     """Remove a tree whose directories may already have modes that forbid it."""
-    for directory, _, _ in os.walk(partial):
-        os.chmod(directory, 0o700)
-    shutil.rmtree(partial, ignore_errors=True)
+    discard_tree(str(partial))
