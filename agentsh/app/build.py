@@ -50,6 +50,7 @@ from agentsh.engine.user_command import UserCommands
 from agentsh.engine.whole import LoggedSession
 from agentsh.events.event import NewFact
 from agentsh.events.session import EnvironmentChanged, Mode, Note, SessionInit, WorkspaceMoved, WorkspaceOrigin
+from agentsh.log.depths import discard_tree
 from agentsh.log.lease import LOCK_NAME
 from agentsh.log.segment import OPEN_NAME
 from agentsh.log.store import BlobStore, OpenLog, Recovery
@@ -62,6 +63,8 @@ if TYPE_CHECKING:
     from agentsh.workspace.snapshot_place import Progress
 
 BY = f"agentsh {__version__}"
+Leave = Callable[[], Awaitable[None]]
+"""Ends what the commands of a session have left, and removes its temporary directory."""
 
 
 class Running(NamedTuple):
@@ -89,6 +92,7 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
     Where that fails before there is a first event, nothing of it stays: no log, and no workspace that was made.
     """
     journal: Journal | None = None
+    leave: Leave = _nothing
     store = event_store(plan.home, plan.settings.log)
     creating = asyncio.create_task(store.create(session, by=BY))
     try:
@@ -96,7 +100,7 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
         log = with_uploads(created, plan.home, plan.settings.checkpoint.upload)
         blobs, init = blob_store(plan.home), _birth(session, plan.choice, provisioned, cwd, mode)
         assembled = _Assembly(plan, log, SessionState(), blobs, provisioned.path, init.workspace, cwd=str(cwd))
-        journal = assembled.journal
+        journal, leave = assembled.journal, assembled.leave
         with blobs.writing():  # `gc` waits until the event that names them is written
             environment = assembled.environment(init.workspace)
             assembled.check_budget(SessionState(environment=environment))
@@ -105,10 +109,16 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
         begin_uploads(log)
     except BaseException:
         made = None if creating.cancelled() or creating.exception() else creating.result()
-        with suppress(AgentshError):  # the first failure is the one to tell
+        with suppress(OSError):  # the first failure is the one to tell
+            await leave()
+        with suppress(AgentshError):
             await _take_back(plan.home, session, provisioned, made, journal)
         raise
     return Running(assembled.session, session, plan.home, assembled.workspace, assembled.journal.secrets.clean)
+
+
+async def _nothing() -> None:
+    """Take back what was not made yet."""
 
 
 async def _take_back(
@@ -170,9 +180,7 @@ def _discard(home: Home, session: str, provisioned: "Provisioned", *, has_log: b
                 (directory / name).unlink(missing_ok=True)
             directory.rmdir()
     if provisioned.kind != "in-place" and provisioned.path == home.workspaces / session:
-        import shutil
-
-        shutil.rmtree(provisioned.path, ignore_errors=True)
+        discard_tree(str(provisioned.path))
 
 
 async def resume_session(
@@ -201,6 +209,7 @@ async def resume_session(
     store = event_store(home, settings.log)
     opened, folded = await open_folded(store, session)
     state = folded.state
+    leave: Leave = _nothing
     try:
         await asyncio.to_thread(kill_session, session)  # what a killed agentsh left running must not go on beside us
         if not state.last_seq:
@@ -216,6 +225,7 @@ async def resume_session(
         plan = await plan_for(state)
         log = with_uploads(opened.log, home, settings.checkpoint.upload)
         assembled = _Assembly(plan, log, state, blobs, root, state.workspace, cwd=state.cwd)
+        leave = assembled.leave
         lowered = plan.budget_tokens or plan.settings.context.budget_tokens
         if lowered is not None or plan.choice.model != state.model:
             assembled.check_budget(state)
@@ -228,7 +238,9 @@ async def resume_session(
         await assembled.session.announce("session_opened", {"resumed": True})
         begin_uploads(log, wake=True)
     except BaseException:
-        with suppress(AgentshError):  # the first failure is the one to tell
+        with suppress(OSError):  # the first failure is the one to tell
+            await leave()
+        with suppress(AgentshError):
             await opened.log.close()
         raise
     return Running(assembled.session, session, home, assembled.workspace, assembled.journal.secrets.clean)
@@ -274,6 +286,8 @@ def _scripted(state: SessionState) -> bool:
 
 class _Assembly:
     """Puts the parts of one session together."""
+
+    leave: Leave
 
     def __init__(
         self,
@@ -328,10 +342,10 @@ class _Assembly:
             return Chosen(choice.model, choice.request(), make_model(choice, clock), how)
 
         upkeep = Upkeep(self.journal, log, checkpoint_policy(plan.settings), clock)
-        look, leave = self._looker.look, workspace.close
+        look, self.leave = self._looker.look, workspace.close
         whole = LoggedSession(event_store(plan.home), log.session)
         parts = Parts(
-            log, self.journal, turn, step, compactor, gate, model, choose, upkeep, look, leave, hooks, self.snapshots,
+            log, self.journal, turn, step, compactor, gate, model, choose, upkeep, look, self.leave, hooks, self.snapshots,
             whole, packing(root, kind), *self._beside(step, texts, counter, clock), jobs,
         )  # fmt: skip
         self.session = Session(parts)

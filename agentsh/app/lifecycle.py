@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from agentsh.app.paths import Home
 from agentsh.app.stores import event_store
 from agentsh.base.errors import LogError, LogWriteFailed, SessionMissing, SessionReadOnly
 from agentsh.log.files import RealFiles
-from agentsh.log.lease import take
+from agentsh.log.lease import is_free, take
 from agentsh.log.reserve import NO_ROOM
 from agentsh.stores.archiving import Archived, archive_session, unarchive_session
 from agentsh.stores.trash import Trash, Trashed
@@ -84,6 +85,7 @@ def remove(place: Place, *, now: bool = False) -> str:
     """
     from agentsh.stores.index import SummaryIndex
     from agentsh.workspace.strays import AVAILABLE, kill_session
+    from agentsh.workspace.temporary import remove_left
 
     directory, workspace = place.home.sessions / place.id, place.home.workspaces / place.id
     try:
@@ -91,6 +93,7 @@ def remove(place: Place, *, now: bool = False) -> str:
         try:
             if AVAILABLE:
                 kill_session(place.id)  # what a killed agentsh left running must not go on in the trash
+            remove_left(str(directory))
             own = str(workspace) if workspace.is_dir() and not workspace.is_symlink() else None
             trash = Trash(str(place.home.root))
             if now:
@@ -109,6 +112,13 @@ def remove(place: Place, *, now: bool = False) -> str:
         raise LogWriteFailed(f"cannot {what}: {where}{error.strerror or error}", hint=full) from error
     SummaryIndex(place.home.index_file).forget([place.id])
     return where
+
+
+def left_temporary(home: Home) -> list[str]:
+    """Return the private temporary directories of a home's sessions that nobody has open: a kill leaves one."""
+    from agentsh.workspace.temporary import left_in
+
+    return left_in(str(home.sessions), partial(is_free, RealFiles()))
 
 
 def restore(home: Home, text: str) -> Trashed:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from agentsh.app.paths import Home, user_home
 from agentsh.app.settings import Settings
 from agentsh.events.session import Mode
-from agentsh.workspace.bounds import bounds_of, keys_in, make_tmp
+from agentsh.workspace.bounds import bounds_of, keys_in
 from agentsh.workspace.git_guard import make_hooks, named
 from agentsh.workspace.sandbox import Kind, choose, make
 from agentsh.workspace.sandbox_port import Bounds, Limits
+from agentsh.workspace.temporary import make_tmp
 
 if TYPE_CHECKING:
     from agentsh.workspace.local import LocalWorkspace
@@ -64,7 +65,7 @@ def make_workspace(
     limits = Limits(**wanted.limits.model_dump())
     kind, _ = choice(settings)
     try:
-        tmp = None if kind == "none" else make_tmp(session, root)
+        tmp = None if kind == "none" else make_tmp(str(home.sessions / session))
     except OSError:
         tmp = None
     if tmp is None:

@@ -91,6 +91,25 @@ def holder_of(files: FileSystem, directory: str) -> Holder | None:
         files.close(fd)
 
 
+def is_free(files: FileSystem, directory: str) -> bool:
+    """Tell whether it is certain that nobody has the lease of a session right now: also where that is gone.
+
+    False where the file system knows no flock, so that nobody can tell.
+    """
+    try:
+        fd = files.open(os.path.join(directory, LOCK_NAME), READ)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    try:
+        return files.lock(fd, exclusive=False, wait=False)
+    except OSError:
+        return False
+    finally:
+        files.close(fd)
+
+
 def _locked(files: FileSystem, fd: int, *, exclusive: bool) -> bool:
     try:
         return files.lock(fd, exclusive=exclusive, wait=False)

@@ -1,13 +1,9 @@
 """Works out what commands of a session may reach: which directories hold keys, homes and sessions of others."""
 
 import os
-import stat
-import zlib
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
-from agentsh.base.ids import random_hex
 from agentsh.workspace.git_guard import decides
 from agentsh.workspace.sandbox_port import Bounds, Limits
 
@@ -30,7 +26,6 @@ _OF_SESSIONS = (
     "sessions", "workspaces", "blobs", "trash", "index.db", "index.db-wal", "index.db-shm", "secrets.key", "history",
 )  # fmt: skip
 _INSIDE_A_HOME = (*_OF_SESSIONS, "agentsh.toml")
-_PREFIX = "agentsh-tmp-"
 
 
 def bounds_of(
@@ -86,41 +81,6 @@ def keys_in(root: Path, homes: Iterable[Path]) -> frozenset[str]:
     places += [os.path.join(os.path.realpath(home), name) for home in homes for name in _OF_SESSIONS]
     top = here.rstrip("/") + "/"
     return frozenset(os.path.relpath(path, here) for path in places if path.startswith(top))
-
-
-def make_tmp(session: str, root: Path) -> str:
-    """Make a private temporary directory for a session; what a killed agentsh left of an earlier one goes.
-
-    root: its workspace. A copy of the session in another home has the same id, and may be open too.
-
-    Raises:
-        OSError: it cannot be made.
-    """
-    top = os.path.realpath(_temporary())
-    own = f"{_PREFIX}{session}-{zlib.crc32(os.fsencode(os.path.realpath(root))):08x}-"
-    for name in os.listdir(top):
-        if name.startswith(own):
-            remove_tmp(os.path.join(top, name))
-    path = os.path.join(top, own + random_hex(4))
-    os.mkdir(path, 0o700)
-    return path
-
-
-def _temporary() -> str:
-    """Return the directory for temporary files: `tempfile.gettempdir`, which takes 3 ms to load and writes a file."""
-    named = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
-    usable = (top for top in (*named, "/tmp", "/var/tmp") if top and os.access(top, os.W_OK | os.X_OK))
-    return next(usable, os.curdir)
-
-
-def remove_tmp(path: str) -> None:
-    """Remove a private temporary directory, if it is one and ours."""
-    with suppress(OSError):
-        info = os.lstat(path)
-        if stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid() and _PREFIX in path:
-            import shutil
-
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def _real(path: str) -> str:

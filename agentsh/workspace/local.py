@@ -13,7 +13,6 @@ from pathlib import Path
 
 from agentsh.base.errors import ToolFailed
 from agentsh.ports.workspace import Change, Entry, ProcessResult, ShellState, Wanted
-from agentsh.workspace.bounds import remove_tmp
 from agentsh.workspace.environ import PROCESS_MARK, scrubbed
 from agentsh.workspace.git_watch import GitWatch
 from agentsh.workspace.ignore import GITIGNORE, MAX_GITIGNORE_BYTES, Ignore
@@ -21,6 +20,7 @@ from agentsh.workspace.jail import Jail
 from agentsh.workspace.process import run_shell
 from agentsh.workspace.sandbox_port import Limits, Sandbox
 from agentsh.workspace.strays import kill_session
+from agentsh.workspace.temporary import remove_tmp
 from agentsh.workspace.watcher import Watcher
 
 MAX_EXPANDED = 1_000

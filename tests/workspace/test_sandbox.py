@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentsh.workspace import launching, sandbox, sandbox_bwrap
-from agentsh.workspace.bounds import bounds_of, make_tmp, remove_tmp
+from agentsh.workspace.bounds import bounds_of
 from agentsh.workspace.git_guard import DECIDING
 from agentsh.workspace.sandbox_port import Bounds, Found, Limits
 from agentsh.workspace.sandbox_seatbelt import profile
@@ -57,23 +57,6 @@ def test_in_a_home_that_is_the_workspace_its_parts_are_hidden(tmp_path: Path) ->
     bounds = bounds_of(tmp_path, tmp="/t", homes=[tmp_path])
     assert {str(tmp_path / "sessions"), str(tmp_path / "agentsh.toml")} <= set(bounds.hidden)
     assert str(tmp_path) not in bounds.hidden
-
-
-def test_a_private_directory_goes_and_others_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    left = make_tmp("20260101-aaaaaa", Path("/a"))
-    other = make_tmp("20260101-bbbbbb", Path("/a"))
-    copy = make_tmp("20260101-aaaaaa", Path("/b"))  # of the same session, in another home
-    again = make_tmp("20260101-aaaaaa", Path("/a"))
-    assert not os.path.exists(left)
-    assert os.stat(again).st_mode & 0o777 == 0o700
-    for path in (again, other, copy):
-        remove_tmp(path)
-    assert os.listdir(tmp_path) == []
-    keep = tmp_path / "mine"
-    keep.mkdir()
-    remove_tmp(str(keep))
-    assert keep.exists()
 
 
 def test_the_profile_of_seatbelt() -> None:
