@@ -345,8 +345,8 @@ class _Assembly:
         look, self.leave = self._looker.look, workspace.close
         whole = LoggedSession(event_store(plan.home), log.session)
         parts = Parts(
-            log, self.journal, turn, step, compactor, gate, model, choose, upkeep, look, self.leave, hooks, self.snapshots,
-            whole, packing(root, kind), *self._beside(step, texts, counter, clock), jobs,
+            log, self.journal, turn, step, compactor, gate, model, choose, upkeep, look, self.leave, hooks,
+            self.snapshots, whole, packing(root, kind), *self._beside(step, texts, counter, clock), jobs,
         )  # fmt: skip
         self.session = Session(parts)
 

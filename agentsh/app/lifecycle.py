@@ -15,7 +15,7 @@ from agentsh.app.stores import event_store
 from agentsh.base.errors import LogError, LogWriteFailed, SessionMissing, SessionReadOnly
 from agentsh.log.files import RealFiles
 from agentsh.log.lease import is_free, take
-from agentsh.log.reserve import NO_ROOM
+from agentsh.log.reserve import NO_ROOM, what_to_do
 from agentsh.stores.archiving import Archived, archive_session, unarchive_session
 from agentsh.stores.trash import Trash, Trashed
 
@@ -138,7 +138,8 @@ def restore(home: Home, text: str) -> Trashed:
     try:
         trash.restore(matches[0])
     except OSError as error:
-        raise LogWriteFailed(f"cannot restore {matches[0].session}: {error.strerror or error}") from error
+        why = error.strerror or str(error)
+        raise LogWriteFailed(f"cannot restore {matches[0].session}: {why}", hint=what_to_do(error)) from error
     return matches[0]
 
 

@@ -162,9 +162,11 @@ def repair(files: FileSystem, directory: str, session: str, plan: Plan, words: W
     if exists(files, os.path.join(directory, NEW_NAME)):  # a rescue, or a repair, that did not come to its end
         _keep(files, directory, NEW_NAME, stamp)
         files.unlink(os.path.join(directory, NEW_NAME))
-    names = [_keep(files, directory, name, stamp) for name in plan.salvage.segments]
+    names: list[str] = []
     scan = LogScan(files, directory, session)
     try:
+        for name in plan.salvage.segments:
+            names.append(_keep(files, directory, name, stamp))  # noqa: PERF401 - what was kept is known when one fails
         segments = [s for s in scan.segments if s.name in plan.salvage.segments]
         if plan.salvage.branches:
             names.append(_keep_branches(files, segments, plan.salvage, place, f"{stamp}-other-writer.jsonl"))
@@ -178,6 +180,10 @@ def repair(files: FileSystem, directory: str, session: str, plan: Plan, words: W
         lines = _new_lines(files, segments, header, done, words)
         _write_new(files, directory, header, placed(lines, plan.ordinal, len(header.raw), plan.checkpoints, anchors))
         prepare(files, directory, anchors)
+    except BaseException:  # all is as before, and so is the quarantine
+        for path in (*(os.path.join(place, name) for name in names), os.path.join(directory, NEW_NAME)):
+            discard(files, path)
+        raise
     finally:
         scan.close()
     files.rename(os.path.join(directory, NEW_NAME), os.path.join(directory, OPEN_NAME))

@@ -21,6 +21,11 @@ NOT_HERE = frozenset({errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVA
 """What a file system says that allocates nothing ahead."""
 
 
+def what_to_do(error: OSError) -> str | None:
+    """Return a hint for somebody whose disk is full, None where it is something else."""
+    return "free some space" if error.errno in NO_ROOM else None
+
+
 class Reserve:
     """Keeps blocks ahead of one writer. size: 0 for none. Nothing here raises: a log works without.
 

@@ -14,7 +14,7 @@ from agentsh.log.files import READ, FileSystem
 from agentsh.log.frame import Ready, encode_ready
 from agentsh.log.record import Draft, Record
 from agentsh.log.recover import OpenSegment
-from agentsh.log.reserve import NO_ROOM, RESERVE_BYTES, Reserve
+from agentsh.log.reserve import RESERVE_BYTES, Reserve, what_to_do
 from agentsh.log.roll import roll, take_back
 from agentsh.log.scan import entry_of
 from agentsh.log.segment import OPEN_NAME, close_segment, name_rescue, new_header, write_rescue
@@ -288,8 +288,7 @@ class Appender:
             self._cut_unsynced = False
 
     def _failed(self, error: OSError, what: str) -> LogWriteFailed:
-        hint = "free some space" if error.errno in NO_ROOM else None
-        return LogWriteFailed(f"{what} of {self._session}: {error.strerror or error}", hint=hint)
+        return LogWriteFailed(f"{what} of {self._session}: {error.strerror or error}", hint=what_to_do(error))
 
     def _somebody_else(self) -> SessionHeld:
         return SessionHeld(

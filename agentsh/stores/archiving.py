@@ -11,6 +11,7 @@ from agentsh.log.checkpoint import DIRECTORY, checkpoint_name, checkpoint_seqs
 from agentsh.log.files import FileSystem, RealFiles
 from agentsh.log.lease import take
 from agentsh.log.packed import NAME, TooNew, is_archived, verified
+from agentsh.log.reserve import what_to_do
 from agentsh.log.segment import OPEN_NAME, closed_segments, discard
 from agentsh.log.unarchive import Taken, settle, unarchive
 
@@ -90,4 +91,6 @@ def _held(files: FileSystem, directory: str, session: str, what: str) -> Iterato
     except FileNotFoundError as error:
         raise SessionMissing(f"no session {session}, or nothing of its log is there") from error
     except OSError as error:
-        raise LogWriteFailed(f"cannot {what} session {session}: {error.strerror or error}") from error
+        raise LogWriteFailed(
+            f"cannot {what} session {session}: {error.strerror or error}", hint=what_to_do(error)
+        ) from error

@@ -11,7 +11,7 @@ from agentsh.base.errors import BlobMissing, LogWriteFailed
 from agentsh.base.ids import random_hex
 from agentsh.base.pattern import later
 from agentsh.log.files import LOCK_FILE, READ, FileSystem, RealFiles, make_dirs
-from agentsh.log.reserve import NO_ROOM
+from agentsh.log.reserve import NO_ROOM, what_to_do
 from agentsh.log.segment import chunks, exists, put
 from agentsh.stores.blob_room import Rooms
 
@@ -72,7 +72,7 @@ class FileBlobs:
                     self._remember(name)
                     self._rooms.refill()
         except OSError as error:
-            raise LogWriteFailed(f"cannot save a blob: {error.strerror or error}") from error
+            raise LogWriteFailed(f"cannot save a blob: {error.strerror or error}", hint=what_to_do(error)) from error
         return f"sha256:{name}"
 
     def get(self, ref: str) -> bytes:

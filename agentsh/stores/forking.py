@@ -5,6 +5,7 @@ from agentsh.log.files import FileSystem
 from agentsh.log.fork import NoSuchEvent, fork
 from agentsh.log.lease import Lease
 from agentsh.log.recover import OpenSegment
+from agentsh.log.reserve import what_to_do
 
 
 def forked(
@@ -25,4 +26,6 @@ def forked(
         hint = f"the last one is {error.last_seq}"
         raise UsageProblem(f"session {parent} has no event {upto_seq or 'yet'}", hint=hint) from None
     except OSError as error:
-        raise LogWriteFailed(f"cannot fork session {parent}: {error.strerror or error}") from error
+        raise LogWriteFailed(
+            f"cannot fork session {parent}: {error.strerror or error}", hint=what_to_do(error)
+        ) from error

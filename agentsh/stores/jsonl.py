@@ -26,7 +26,7 @@ from agentsh.log.opening import open_log
 from agentsh.log.packed import TooNew
 from agentsh.log.record import Record
 from agentsh.log.recover import OpenSegment
-from agentsh.log.reserve import MIN_FREE_BYTES, RESERVE_BYTES
+from agentsh.log.reserve import MIN_FREE_BYTES, RESERVE_BYTES, what_to_do
 from agentsh.log.roll import SEGMENT_BYTES
 from agentsh.log.scan import peek, to_record
 from agentsh.log.seal import MIN_BYTES
@@ -205,7 +205,9 @@ class JsonlStore:
             if made:
                 self._remove(directory)
             _release(lease)
-            raise LogWriteFailed(f"cannot create session {session}: {error.strerror or error}") from error
+            raise LogWriteFailed(
+                f"cannot create session {session}: {error.strerror or error}", hint=what_to_do(error)
+            ) from error
         return Parts(self._appender(session, segment, by, 0, 0, ()), self._sealer(session), lease)
 
     def _fork(self, parent: str, child: str, upto_seq: int | None, by: str) -> Parts:
@@ -251,7 +253,7 @@ class JsonlStore:
                 raise SessionReadOnly(f"session {session} cannot be written: {error.strerror}") from error
             if isinstance(error, FileNotFoundError) and lease is None:
                 raise SessionMissing(f"no session {session}") from error
-            raise LogWriteFailed(f"cannot open session {session}: {why(error)}") from error
+            raise LogWriteFailed(f"cannot open session {session}: {why(error)}", hint=what_to_do(error)) from error
 
     def _recovered(
         self, session: str, directory: str, lease: Lease, reducer: str | None, kept: tuple[str, ...]

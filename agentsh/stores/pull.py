@@ -11,6 +11,7 @@ from agentsh.log.archived import reading
 from agentsh.log.checkpoint import DIRECTORY
 from agentsh.log.files import CREATE, READ, FileSystem, RealFiles, make_dirs, write_all
 from agentsh.log.lease import Lease, take
+from agentsh.log.reserve import what_to_do
 from agentsh.log.seekable import MAX_FRAME_BYTES, Unpacker
 from agentsh.log.segment import OPEN_NAME, chunks, closed_segments, discard, exists
 from agentsh.stores.blobs import FileBlobs, unpacked
@@ -98,7 +99,9 @@ class Puller:
                     return Pulled(manifest, here, None, came, manifest.lost_blobs, None)
                 return self._restore(manifest, target, forward=here == "forward")
         except OSError as error:
-            raise LogWriteFailed(f"cannot restore {session}: {error.strerror or error}") from error
+            raise LogWriteFailed(
+                f"cannot restore {session}: {error.strerror or error}", hint=what_to_do(error)
+            ) from error
 
     @contextmanager
     def _lease(self, target: str, session: str) -> Iterator[None]:

@@ -11,6 +11,7 @@ from agentsh.log.files import FileSystem, RealFiles
 from agentsh.log.lease import take
 from agentsh.log.packed import TooNew, is_archived
 from agentsh.log.repair import Plan, Repaired, Words, finish_repair, plan_repair, repair
+from agentsh.log.reserve import what_to_do
 from agentsh.log.segment import OPEN_NAME
 from agentsh.log.store import Damage
 from agentsh.log.unarchive import Taken, unarchive
@@ -91,4 +92,4 @@ def repairing(
             raise SessionMissing(f"no session {session}") from error
         if error.errno in _READ_ONLY:
             raise SessionReadOnly(f"session {session} cannot be written: {error.strerror}") from error
-        raise LogWriteFailed(f"cannot repair session {session}: {why(error)}") from error
+        raise LogWriteFailed(f"cannot repair session {session}: {why(error)}", hint=what_to_do(error)) from error

@@ -12,6 +12,7 @@ from agentsh.base.ids import random_hex
 from agentsh.base.light import dataclass
 from agentsh.base.text import plural
 from agentsh.log.depths import discard_tree
+from agentsh.log.reserve import what_to_do
 from agentsh.workspace.copy import Plan, TooMuch, copy, plan
 
 if TYPE_CHECKING:
@@ -97,7 +98,8 @@ def provision(
     except TooMuch as error:
         reason = f"it holds more than {error.limit} after ignored files were left out"
     except OSError as error:
-        raise WorkspaceError(f"{source} could not be copied: {(error.strerror or str(error)).lower()}") from None
+        why = (error.strerror or str(error)).lower()
+        raise WorkspaceError(f"{source} could not be copied: {why}", hint=what_to_do(error)) from None
     if choice == "from":
         raise WorkspaceError(
             f"--from: {source} is not copied: {reason}",
@@ -152,7 +154,8 @@ def empty(target: Path, note: str | None = None) -> Provisioned:
         target.mkdir(mode=0o700)
         target.chmod(0o700)
     except OSError as error:
-        raise WorkspaceError(f"the workspace {target} could not be made: {(error.strerror or '').lower()}") from None
+        why = (error.strerror or "").lower()
+        raise WorkspaceError(f"the workspace {target} could not be made: {why}", hint=what_to_do(error)) from None
     return Provisioned("empty", None, target, note)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from agentsh.base.errors import BlobMissing, WorkspaceError
 from agentsh.base.ids import random_hex
+from agentsh.log.reserve import what_to_do
 from agentsh.log.store import BlobStore
 from agentsh.workspace.provision import PARTIAL, discard, sweep
 from agentsh.workspace.snapshot import Snapshotter
@@ -52,7 +53,7 @@ def place(
             raise
     except OSError as error:
         why = (error.strerror or str(error)).lower()
-        raise WorkspaceError(f"the workspace {target} could not be made: {why}") from None
+        raise WorkspaceError(f"the workspace {target} could not be made: {why}", hint=what_to_do(error)) from None
     if cache is not None:
         _remember(target, blobs, tree, git, cache)
     return [*lost, *tree.left_out]
