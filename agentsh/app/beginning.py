@@ -17,6 +17,7 @@ from agentsh.context.state_codec import decode_state, reducer
 from agentsh.events.codec import encode
 from agentsh.events.session import SessionInit, WorkspaceOrigin
 from agentsh.events.summary import summarise
+from agentsh.events.upcast import upcast
 from agentsh.log.checkpoint import checkpoint_seqs, read_checkpoint
 from agentsh.log.files import RealFiles
 from agentsh.log.record import Draft
@@ -82,8 +83,10 @@ def _from_summary(home: Home, session: str) -> SessionInit:
 def _replied(home: Home, session: str) -> str:
     """Return the model of the newest reply, empty where none is left."""
     for record in event_store(home).newest(session):
-        if record.type == "agent_message" and isinstance(model := record.payload.get("model"), str) and model:
-            return model
+        if record.type == "agent_message":
+            model = upcast(record.type, record.payload).get("model")
+            if isinstance(model, str) and model:
+                return model
     return ""
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from agentsh.app.paths import Home
+from agentsh.events.upcast import upcast
 from agentsh.log.chain import LogScan
 from agentsh.log.files import RealFiles
 from agentsh.log.record import Record
@@ -49,8 +50,9 @@ def lost_writes(recovered: Iterable[Record]) -> Lost:
     places, after, spans = set[str](), set[int](), []
     for record in recovered:
         try:
-            found = [(str(d["where"]), int(d["after_seq"]), bool(d["rot"])) for d in record.payload["damages"]]
-            total = int(record.payload.get("damages_total", 0))
+            payload = upcast(record.type, record.payload)
+            found = [(str(d["where"]), int(d["after_seq"]), bool(d["rot"])) for d in payload["damages"]]
+            total = int(payload.get("damages_total", 0))
         except (ValueError, TypeError, KeyError, AttributeError):
             continue
         places |= {where for where, _, rot in found if not rot}

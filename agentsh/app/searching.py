@@ -14,6 +14,7 @@ from agentsh.app.catalog import LOG_NAME, Place, check_plain, sized
 from agentsh.app.stores import event_store
 from agentsh.base.errors import AgentshError
 from agentsh.base.text import one_line
+from agentsh.events.upcast import upcast
 from agentsh.log.plain import open_plain
 
 LIMIT_S = 2.0
@@ -62,7 +63,7 @@ def search_whole(place: Place, text: str) -> str | None:
     try:
         check_plain(place)
         for record in event_store(place.home).read(place.id):
-            found = _around(record.payload, wanted) or found
+            found = _around(upcast(record.type, record.payload), wanted) or found
     except (OSError, AgentshError):
         return found
     return found
@@ -100,7 +101,9 @@ def _payload(line: bytes) -> Any:
         value = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return value.get("payload") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(payload := value.get("payload"), dict):
+        return None
+    return upcast(str(value.get("type")), payload)
 
 
 def _around(payload: Any, wanted: str) -> str | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agentsh.base.text import one_line
+from agentsh.events.upcast import upcast
 from agentsh.log.record import Record
 
 VERSION = 4
@@ -47,7 +48,7 @@ def summarise(records: Iterable[Record]) -> dict[str, Any]:
         s["last_seq"], s["updated"] = record.seq, record.ts
         take = _TAKERS.get(record.type)
         if take is not None:
-            take(s, record, record.payload)
+            take(s, record, upcast(record.type, record.payload))
     return s
 
 
