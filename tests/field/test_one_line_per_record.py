@@ -97,3 +97,21 @@ def test_a6_through_a_real_tool(case: Case, serve: Callable[..., ScriptedServer]
     (result,) = of_type(shell.events(case.id), "tool_result")
     assert "\u2028e" in result["for_model"]
     assert shell.run("verify", case.id).code == 0
+
+
+def test_a9_through_a_real_hook(case: Case, serve: Callable[..., ScriptedServer], shell: Shell) -> None:
+    """A9 github/copilot-cli#2658 with a program that answers so, for a call and for a session."""
+    hook = shell.cwd / "hook"
+    hook.write_text('#!/bin/sh\nprintf \'{"verdict":"annotate","message":"a\\342\\200\\250b\\342\\200\\251c"}\'\n')
+    hook.chmod(0o755)
+    events = '["session_opened", "before_tool"]'
+    (shell.home / "agentsh.toml").write_text(f'[hooks.odd]\ncommand = ["{hook}"]\nevents = {events}\n')
+    serve(reply(calls=[call("list", {})]), reply("listed"), reply("again"))
+    assert shell.run("resume", case.id, "go on", "-p", "--mode", "yolo").code == 0
+    text = case.log.read_bytes().decode()
+    assert text.splitlines() == text.split("\n")[:-1]
+    (answered,) = of_type(shell.events(case.id), "hook_answered")
+    assert "a\u2028b\u2029c" in answered["message"]
+    assert any("a\u2028b" in note["text"] for note in of_type(shell.events(case.id), "note"))
+    assert shell.run("verify", case.id).code == 0
+    assert shell.run("resume", case.id, "and on", "-p").code == 0

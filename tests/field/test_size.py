@@ -102,6 +102,31 @@ async def test_f109_a_fork_costs_nothing_of_the_log(tmp_path: Path, at: int | No
     )
 
 
+async def test_f109_nor_of_its_segments(tmp_path: Path) -> None:
+    """F109 openai/codex#19278: nor does it with the number of segments: of each a name, and a few of its bytes."""
+    written, read = [], []
+    for segments in (4, 64):
+        home, files = tmp_path / f"{segments}", Counted()
+        store = JsonlStore(home / "sessions", FileBlobs(home / "blobs"), files=files, segment_bytes=40_000)
+        log = await store.create(sid(1), by="test 1")
+        for n in range(segments):
+            await log.append([Draft("note", TS, {"text": f"{n} " + "word " * 3_000}) for _ in range(3)])
+            await log.turn_ended()
+        await log.close()
+        closed = [p for p in (home / "sessions" / sid(1)).iterdir() if p.name.startswith("0000")]
+        assert len(closed) >= segments - 1
+        files.bytes_read = files.bytes_written = 0
+        child = await store.fork(sid(1), sid(2), by="test 1")
+        assert child.last_seq == log.last_seq
+        await child.close()
+        own = [p for p in (home / "sessions" / sid(2)).iterdir() if p.is_file() and p.stat().st_nlink == 1]
+        assert sum(p.stat().st_size for p in own) < 10_000
+        written.append(files.bytes_written)
+        read.append(files.bytes_read)
+    assert max(written) < 10_000
+    assert read[1] - read[0] < 60 * 4_000, f"{read} bytes read of 4 and of 64 segments of 45 kB"
+
+
 def a_long_log(path: Path, workspace: Path, size: int) -> int:
     """Write a log of so many bytes, with a cut of the context in every 500 turns; return how many events it has."""
     head, seq = log_of(sid(1), []), 0
@@ -116,6 +141,17 @@ def a_long_log(path: Path, workspace: Path, size: int) -> int:
                 seq += 1
                 file.write(encode_event(Draft(kind, TS, payload), seq=seq, dur=seq - 1, salt=salt))
     return seq
+
+
+def test_f107_f115_a_resume_of_a_long_log(tmp_path: Path) -> None:
+    """F107 openai/codex#28866, F115: "peak RSS < 300 MB" for any length, as it does not grow with the log."""
+    peaks = []
+    for size in (20_000_000, 100_000_000):
+        home = tmp_path / f"{size}"
+        a_long_log(add(home, 1, 1), home / "workspaces" / sid(1), size)
+        peaks.append(peak_mb("resume", sid(1), "hello", "-p", "--model", "demo", home=home))
+    assert peaks[1] < 300
+    assert peaks[1] - peaks[0] < 20, f"{peaks} MB for 20 and 100 MB of log"
 
 
 @pytest.mark.soak

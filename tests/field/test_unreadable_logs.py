@@ -72,6 +72,11 @@ def test_a13_a_byte_order_mark_in_one_of_twenty(case: Case, serve: Serve) -> Non
     assert len(rows) == 20
     assert [row["id"] for row in rows if row["turns"] == 0] == []
     assert "Done 3." in case.shown()
+    for n in range(2, 21):
+        done = case.shell.inside("replay", sid(n), "--format", "text")
+        assert (done.code, "Done 0." in done.text) == (0, True), "and each of the others"
+    done = case.shell.run("resume", sid(20), "go on", "-p", "--model", "demo")
+    assert done.code == 0, done.err
     goes_on(case, serve)
     done = case.shell.run("verify", case.id)
     assert done.code == 1
