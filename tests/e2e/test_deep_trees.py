@@ -26,7 +26,7 @@ echo found > file && cd / && echo made"""
 SHAPES = {"no stack holds it": "a", "no path reaches it": "eightchr"}
 
 
-@pytest.fixture(params=SHAPES.values(), ids=SHAPES)
+@pytest.fixture(params=list(SHAPES.values()), ids=list(SHAPES))
 def name(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Return the name of each directory of a deep tree; nothing of it is left for others to clean up."""
     yield request.param

@@ -1,6 +1,7 @@
 """The private temporary directory of a session whose process was killed: it goes, and that of a live one stays."""
 
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def left(tmp: Path) -> list[Path]:
     return [path for path in tmp.iterdir() if path.name.startswith("agentsh-tmp-")]
 
 
-def in_a_command(shell: Shell, tmp: Path, *words: str) -> "object":
+def in_a_command(shell: Shell, tmp: Path, *words: str) -> "subprocess.Popen[bytes]":
     """Start something whose command has written a file to its temporary directory, and waits."""
     before = len(left(tmp))
     process = shell.start(*words, "-p", "--mode", "yolo")
