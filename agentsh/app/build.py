@@ -92,7 +92,7 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
     Where that fails before there is a first event, nothing of it stays: no log, and no workspace that was made.
     """
     journal: Journal | None = None
-    leave: Leave = _nothing
+    leave = NOTHING_YET
     store = event_store(plan.home, plan.settings.log)
     creating = asyncio.create_task(store.create(session, by=BY))
     try:
@@ -119,6 +119,9 @@ async def new_session(plan: Plan, session: str, provisioned: "Provisioned", *, c
 
 async def _nothing() -> None:
     """Take back what was not made yet."""
+
+
+NOTHING_YET: Leave = _nothing
 
 
 async def _take_back(
@@ -208,8 +211,7 @@ async def resume_session(
 
     store = event_store(home, settings.log)
     opened, folded = await open_folded(store, session)
-    state = folded.state
-    leave: Leave = _nothing
+    state, leave = folded.state, NOTHING_YET
     try:
         await asyncio.to_thread(kill_session, session)  # what a killed agentsh left running must not go on beside us
         if not state.last_seq:
