@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from agentsh.log.archive import NAME as ARCHIVE
 from agentsh.log.archive import archive
 from agentsh.log.chain import LogScan
 from agentsh.log.files import RealFiles
 from agentsh.log.frame import encode_header
+from agentsh.log.packed import NAME as ARCHIVE
 from agentsh.log.seal import seal_closed
 from agentsh.log.segment import closed_name
 from tests.golden.cases import CASES, SESSION

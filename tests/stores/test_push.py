@@ -168,7 +168,8 @@ def test_a_race_for_the_manifest_has_one_winner(here: Machine, there: Machine) -
         """The bucket, but somebody else comes first."""
 
         url = here.url
-        read, head, create, list = bucket.read, bucket.head, bucket.create, bucket.list
+        ready, read, head = bucket.ready, bucket.read, bucket.head
+        create, list = bucket.create, bucket.list
 
         def replace(self, key: str, data: bytes, old: Found) -> Found | None:
             there.pusher().push(SESSION)
@@ -371,7 +372,8 @@ def test_a_place_that_overwrites_what_it_was_told_not_to_is_refused(tmp_path: Pa
         """Storage of a kind that knows no If-Match."""
 
         url = "s3://careless"
-        read, head, create, list = bucket.read, bucket.head, bucket.create, bucket.list
+        ready, read, head = bucket.ready, bucket.read, bucket.head
+        create, list = bucket.create, bucket.list
 
         def replace(self, key: str, data: bytes, old: Found) -> Found | None:
             now = bucket.head(key)
