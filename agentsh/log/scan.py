@@ -244,6 +244,17 @@ def peek(text: bytes) -> tuple[bytes, int]:
     return (m[3], int(m[4])) if m is not None else (b"", 0)
 
 
+def durable_in(entry: Entry) -> int:
+    """Return what a line says to be durable, wherever it stands in it; no more than there was, whatever it says."""
+    seq, text = entry[:2]
+    m = _ENVELOPE.match(text)
+    try:
+        dur = int(m[4]) if m is not None else json.loads(text).get("dur", 0)
+    except (ValueError, RecursionError, AttributeError):
+        return 0
+    return min(dur, seq - 1) if type(dur) is int else 0
+
+
 def last_seq_in(end: bytes, salt: int) -> int | None:
     """Return the seq of the very last line of some bytes; None where that is no record that holds and looks usual."""
     if not end.endswith(b"\n"):
