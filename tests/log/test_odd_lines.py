@@ -1,8 +1,9 @@
-"""What lines say to be durable: nobody waits for a sync of that, so it must never be more than there is."""
+"""Lines that hold and say odd things: of what is durable no more than there is, nothing that steers a terminal."""
 
 import pytest
 
 from agentsh.log.frame import with_crc
+from agentsh.log.scan import to_record
 from tests.log.logs import TS, header, lines, scan_of
 
 HEAD = header()
@@ -20,3 +21,17 @@ def test_the_last_line_tells_it_in_any_form(said: str, payload: str, durable: in
     found, scan = scan_of(HEAD.raw + b"".join(lines(HEAD, 1, 39)) + odd)
     assert len(found) == 40
     assert scan.durable_seq == durable
+
+
+@pytest.mark.parametrize(
+    ("ts", "behind"),
+    [
+        ("\\u001b[31m2026\\u202e", ""), ("\x1b[31m2026\u202e", ""),
+        ("\\u001b[31m2026\\u202e", ',"cause":9223372036854775807'),
+    ],
+)  # fmt: skip
+def test_a_time_stamp_steers_no_terminal(ts: str, behind: str) -> None:
+    made = with_crc(f'{{"seq":1,"ts":"{ts}","type":"note","dur":0{behind},"payload":{{}}', HEAD.salt)
+    record = to_record(made)
+    assert record.ts == "2026"
+    assert record.raw == made
