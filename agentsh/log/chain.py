@@ -299,23 +299,35 @@ def _open_segments(files: FileSystem, directory: str) -> list[Segment]:
     Raises:
         OSError: the directory or a file cannot be read.
     """
-    for _ in range(LISTING_TRIES):
-        names = files.listdir(directory)
-        found: list[Segment] = []
-        try:
-            found.extend(_opened(files, directory, closed) for closed in closed_segments(names))
-            if OPEN_NAME in names:
-                opened = Closed(found[-1].ordinal + 1 if found else 0, 0, OPEN_NAME, False)
-                found.append(_opened(files, directory, opened))
-            if _unchanged(files, directory, names, found):
-                return _ruled(found)
-        except FileNotFoundError:
-            pass
-        except BaseException:
-            _close(files, found)
-            raise
-        _close(files, found)
-    raise OSError(f"the segments in {directory} change too fast")
+    closed: dict[str, Segment] = {}  # what is closed stays as it is: it is opened once, however often we look
+    newest: list[Segment] = []
+    try:
+        for _ in range(LISTING_TRIES):
+            names = files.listdir(directory)
+            try:
+                found = [_once(files, directory, one, closed) for one in closed_segments(names)]
+                if OPEN_NAME in names:
+                    one = Closed(found[-1].ordinal + 1 if found else 0, 0, OPEN_NAME, False)
+                    newest.append(_opened(files, directory, one))
+                found += newest
+                if _unchanged(files, directory, names, found):
+                    used = {segment.fd for segment in found}
+                    _close(files, [segment for segment in closed.values() if segment.fd not in used])
+                    return _ruled(found)
+            except FileNotFoundError:
+                pass
+            _close(files, newest)
+            newest.clear()
+        raise OSError(f"the segments in {directory} change too fast")
+    except BaseException:
+        _close(files, [*closed.values(), *newest])
+        raise
+
+
+def _once(files: FileSystem, directory: str, one: Closed, known: dict[str, Segment]) -> Segment:
+    if one.name not in known:
+        known[one.name] = _opened(files, directory, one)
+    return known[one.name]
 
 
 def _close(files: FileSystem, found: list[Segment]) -> None:
