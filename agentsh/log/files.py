@@ -327,8 +327,11 @@ def make_dirs(files: FileSystem, path: str) -> None:
         return
     if parent != path:
         make_dirs(files, parent)
-    with suppress(FileExistsError):  # a race
+    try:
         files.mkdir(path)
+    except FileExistsError:
+        if not _is_there(files, path):  # no race
+            raise OSError(errno.ENOTDIR, "a link to nothing, not a directory", path) from None
     files.sync_dir(parent)
 
 

@@ -16,6 +16,7 @@ from agentsh.log.leftovers import keep_others
 from agentsh.log.packed import NAME, TooNew, is_archived, verified
 from agentsh.log.segment import OPEN_NAME, closed_segments, discard
 from agentsh.log.unarchive import Taken, settle, unarchive
+from agentsh.stores.walking import why
 
 Progress = Callable[[int], None]
 
@@ -105,7 +106,11 @@ def _held(files: FileSystem, directory: str, session: str, what: str) -> Iterato
     except Unarchivable as error:
         hint = f"`agentsh repair {session}` begins it anew" if what == "unarchive" else f"`agentsh repair {session}`"
         raise LogError(f"cannot {what} session {session}: {error}", hint=hint) from error
-    except FileNotFoundError as error:
-        raise SessionMissing(f"no session {session}, or nothing of its log is there") from error
     except OSError as error:
-        raise LogWriteFailed(f"cannot {what} session {session}: {error.strerror or error}") from error
+        if isinstance(error, FileNotFoundError) and not _has_log(directory):
+            raise SessionMissing(f"no session {session}, or nothing of its log is there") from error
+        raise LogWriteFailed(f"cannot {what} session {session}: {why(error)}") from error
+
+
+def _has_log(directory: str) -> bool:
+    return any(os.path.lexists(os.path.join(directory, name)) for name in (OPEN_NAME, NAME))

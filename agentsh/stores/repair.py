@@ -89,7 +89,7 @@ def repairing(
             f"the archive of session {session} is of the newer format {error}", hint="update agentsh"
         ) from error
     except OSError as error:
-        if isinstance(error, FileNotFoundError):
+        if isinstance(error, FileNotFoundError) and not os.path.lexists(os.path.join(sessions_dir, session)):
             raise SessionMissing(f"no session {session}") from error
         if error.errno in _READ_ONLY:
             raise SessionReadOnly(f"session {session} cannot be written: {error.strerror}") from error
