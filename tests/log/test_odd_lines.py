@@ -1,12 +1,15 @@
 """Lines that hold and say odd things: of what is durable no more than there is, nothing that steers a terminal."""
 
+from zlib import crc32
+
 import pytest
 
 from agentsh.log.frame import with_crc
 from agentsh.log.scan import to_record
-from tests.log.logs import TS, header, lines, scan_of
+from tests.log.logs import TS, header, kinds, line, lines, scan_of
 
 HEAD = header()
+HEADER = HEAD.raw
 
 
 @pytest.mark.parametrize(
@@ -35,3 +38,13 @@ def test_a_time_stamp_steers_no_terminal(ts: str, behind: str) -> None:
     record = to_record(made)
     assert record.ts == "2026"
     assert record.raw == made
+
+
+@pytest.mark.parametrize("parent", ['"x"', "[]", "5"])
+def test_a_header_with_a_parent_that_is_none_is_a_damaged_one(parent: str) -> None:
+    """It holds. But one such log was enough for `ls` to show none of the others."""
+    text = HEADER.decode().rpartition(',"crc":')[0].replace('"parent":null', f'"parent":{parent}')
+    made = with_crc(text, 0)
+    found, scan = scan_of(made + b"".join(line(n, crc32(made)) for n in range(1, 10)))
+    assert [seq for seq, _ in found] == list(range(1, 10))
+    assert kinds(scan)[0] == "header"
