@@ -120,27 +120,24 @@ def places(homes: Iterable[Home], *, newest: int = 0, archived: bool = True, nam
 def _logs(home: Home, named: str | None) -> list[_Log]:
     """Return what is in the directory of a home's sessions, foreign names too, as long as a log could be in there."""
     found: list[_Log] = []
-    try:
-        root = os.open(home.sessions, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        not_listed(home, error)
-        return found
     lstat, log = os.lstat, f"/{LOG_NAME}"
     try:
-        for name in os.listdir(root):
-            if named is not None and not (name.startswith(named) or name.endswith(named)):
-                continue
-            try:
-                is_now = lstat(name + log, dir_fd=root)  # a link is not followed by who reads it either
-            except OSError:
-                if is_session_id(name):
-                    found.append(_without_open_segment(home, name))
-                continue
-            found.append((is_now.st_mtime_ns, name, home, is_now.st_size, is_now.st_ino, False))
+        root = os.open(home.sessions, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for name in os.listdir(root):
+                if named is not None and not (name.startswith(named) or name.endswith(named)):
+                    continue
+                try:
+                    is_now = lstat(name + log, dir_fd=root)  # a link is not followed by who reads it either
+                except OSError:
+                    if is_session_id(name):
+                        found.append(_without_open_segment(home, name))
+                    continue
+                found.append((is_now.st_mtime_ns, name, home, is_now.st_size, is_now.st_ino, False))
+        finally:
+            os.close(root)
     except OSError as error:
         not_listed(home, error)
-    finally:
-        os.close(root)
     return found
 
 
