@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from agentsh.app.obstacles import not_listed
 from agentsh.app.paths import Home, Homes
 from agentsh.app.stores import event_store
 from agentsh.base.errors import AgentshError, SessionAmbiguous, SessionHeld, SessionMissing, SessionReadOnly
@@ -100,6 +101,9 @@ def places(homes: Iterable[Home], *, newest: int = 0, archived: bool = True, nam
 
     newest: only so many; 0 for all. archived: those too. named: only those whose ids begin or end so. Of thousands of
     sessions no more is made than is asked for: what is left to do for each of the others is one lstat.
+
+    Raises:
+        LogError: a home's sessions cannot be listed.
     """
     logs = [log for home in homes for log in _logs(home, named)]
     if not archived:
@@ -116,26 +120,24 @@ def places(homes: Iterable[Home], *, newest: int = 0, archived: bool = True, nam
 def _logs(home: Home, named: str | None) -> list[_Log]:
     """Return what is in the directory of a home's sessions, foreign names too, as long as a log could be in there."""
     found: list[_Log] = []
-    try:
-        root = os.open(home.sessions, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        return found
     lstat, log = os.lstat, f"/{LOG_NAME}"
     try:
-        for name in os.listdir(root):
-            if named is not None and not (name.startswith(named) or name.endswith(named)):
-                continue
-            try:
-                is_now = lstat(name + log, dir_fd=root)  # a link is not followed by who reads it either
-            except OSError:
-                if is_session_id(name):
-                    found.append(_without_open_segment(home, name))
-                continue
-            found.append((is_now.st_mtime_ns, name, home, is_now.st_size, is_now.st_ino, False))
-    except OSError:
-        pass
-    finally:
-        os.close(root)
+        root = os.open(home.sessions, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for name in os.listdir(root):
+                if named is not None and not (name.startswith(named) or name.endswith(named)):
+                    continue
+                try:
+                    is_now = lstat(name + log, dir_fd=root)  # a link is not followed by who reads it either
+                except OSError:
+                    if is_session_id(name):
+                        found.append(_without_open_segment(home, name))
+                    continue
+                found.append((is_now.st_mtime_ns, name, home, is_now.st_size, is_now.st_ino, False))
+        finally:
+            os.close(root)
+    except OSError as error:
+        not_listed(home, error)
     return found
 
 
@@ -147,9 +149,8 @@ def _without_open_segment(home: Home, session: str) -> _Log:
         found = os.lstat(f"{directory}/{ARCHIVE_NAME}")
     except OSError:
         archived = False
-        found = next(
-            reversed(_segments(directory)), None
-        )  # a change of segments was interrupted: the last closed one
+        # a change of segments was interrupted: the last closed one
+        found = next(reversed(_segments(directory)), None)
     if found is None:
         return 0, session, home, 0, 0, False
     return found.st_mtime_ns, session, home, found.st_size, found.st_ino, archived

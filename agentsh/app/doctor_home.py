@@ -14,6 +14,7 @@ from agentsh.app.doctor import Line, fail, mine, ok, owner_only, warn
 from agentsh.app.obstacles import of_home
 from agentsh.app.paths import Home, Homes
 from agentsh.app.verifying import headline, verify
+from agentsh.base.errors import LogError
 from agentsh.base.ids import is_session_id
 from agentsh.base.text import plural
 from agentsh.log.depths import walk
@@ -39,7 +40,11 @@ def look_at(homes: Homes, progress: Callable[[int], None] | None = None) -> Iter
             yield ok("home", f"{home.root}: not there yet{writes}")
             continue
         yield ok("home", f"{home.root}: {'trusted' if home.trusted else 'not trusted, only read'}{writes}")
-        found = places([home])
+        try:
+            found = places([home])
+        except LogError as error:
+            found = []
+            yield fail("sessions", error.message, "mend what stands there, or who may read it")
         yield from _room(home)
         for obstacle in of_home(home):
             yield fail("home", f"{obstacle.path} is {obstacle.what}: {obstacle.cost}", f"move it away: {home.root}")

@@ -27,7 +27,10 @@ def uploads(homes: Homes, env: Mapping[str, str]) -> Iterator[Line]:
     if url is None:
         yield ok("upload", "not configured")
         return
-    states = [(place.id, state_of(home, place.id)) for place in places([home])]
+    try:
+        states = [(place.id, state_of(home, place.id)) for place in places([home])]
+    except AgentshError:  # told where the home is looked at
+        return
     failed = [(session, state) for session, state in states if state is not None and _failed(state, url)]
     reached = list(_reached(url, min(settings.checkpoint.upload_timeout_s, PROBE_S), env))
     # That it can be asked is no good news where what was brought there was refused.

@@ -103,9 +103,9 @@ def remove(place: Place, *, now: bool = False) -> str:
                 where = trash.put(place.id, why="rm", workspace=own)
         finally:
             lease.release()
-    except FileNotFoundError as error:
-        raise SessionMissing(f"no session {place.id}") from error
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and not os.path.lexists(directory):
+            raise SessionMissing(f"no session {place.id}") from error
         full = f"`agentsh rm --now {place.id}` removes it for good" if error.errno in NO_ROOM else None
         what = f"remove session {place.id}" if now else f"move session {place.id} to the trash"
         where = f"{error.filename}: " if error.filename else ""

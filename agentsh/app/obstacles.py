@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from agentsh.app.paths import Home
+from agentsh.base.errors import LogError
 from agentsh.log.plain import odd
 
 _OF_A_HOME = {
@@ -55,3 +56,13 @@ def _found(home: Home, above: str, wanted: dict[str, str]) -> Iterator[Obstacle]
         if not stat.S_ISDIR(mode):
             what = "a link to nothing" if stat.S_ISLNK(mode) else (odd(mode) or "a plain file").split(",")[0]
             yield Obstacle(above + name, what, cost)
+
+
+def not_listed(home: Home, error: OSError) -> None:
+    """Tell that sessions cannot be listed: of a home that came with a project nobody need care.
+
+    Raises:
+        LogError: they are there, or something else is.
+    """
+    if home.trusted and not isinstance(error, FileNotFoundError):
+        raise LogError(f"{home.sessions} cannot be listed: {error.strerror}", hint="`agentsh doctor` tells more")

@@ -59,7 +59,7 @@ def _print(place: Place, summary: dict[str, Any], where: str, *, as_json: bool) 
         return
     columns = os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else 0
     columns = columns or columns_from(os.environ, PIPE_COLUMNS)
-    head = f"{place.id}  {(updated or '')[:10]:10}  "
+    head = f"{place.id}  {one_line(updated or '', 200)[:10]:10}  "
     name = one_line(title or "", 200)
     lines = [head + name, f"    {where}"] if columns < NARROW else [f"{head}{fit(name, TITLE_COLUMNS)}  {where}"]
     for line in lines:

@@ -206,6 +206,7 @@ def _agent(state: SessionState, event: Event, fact: turn.AgentMessage) -> None:
     state.meter.replied(fact.usage, event.cause)
     state.talk.append(AgentItem(event.seq, fact))
     add_spent(state, fact.usage, fact.cost_usd)
+    state.model = state.model or fact.model  # the beginning, which names it, does not read
 
 
 def _compaction(state: SessionState, event: Event, fact: facts.Compaction) -> None:

@@ -7,7 +7,7 @@ from agentsh.base.text import one_line
 from agentsh.events.upcast import upcast
 from agentsh.log.record import Record
 
-VERSION = 4
+VERSION = 5
 """Of the shape of a summary; a cached one of another version is made anew."""
 TITLE_CHARS = 120
 TYPES = frozenset(
@@ -92,6 +92,11 @@ def _spent(s: dict[str, Any], record: Record, payload: Mapping[str, Any]) -> Non
         s["cost_usd"] = cost + (s["cost_usd"] or 0)
 
 
+def _replied(s: dict[str, Any], record: Record, payload: Mapping[str, Any]) -> None:
+    _spent(s, record, payload)
+    s["model"] = s["model"] or _text(payload.get("model"))  # the beginning, which names it, does not read
+
+
 def _aside(s: dict[str, Any], record: Record, payload: Mapping[str, Any]) -> None:
     newest = s["newest_prompt"], s["newest_cached"]
     _spent(s, record, payload)
@@ -126,7 +131,7 @@ def _moved(s: dict[str, Any], record: Record, payload: Mapping[str, Any]) -> Non
 _TAKERS = {
     "session_init": _init,
     "user_message": _user,
-    "agent_message": _spent,
+    "agent_message": _replied,
     "summary_tried": _spent,
     "compaction": _spent,
     "side_answer": _aside,

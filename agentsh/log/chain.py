@@ -10,7 +10,7 @@ from zlib import crc32
 from agentsh.log.files import READ, FileSystem
 from agentsh.log.frame import CRC_TAIL
 from agentsh.log.head import HEAD_BYTES, read_head
-from agentsh.log.scan import Entry, Flaw, Head, SegmentScan, last_seq_in, peek
+from agentsh.log.scan import Entry, Flaw, Head, SegmentScan, durable_in, last_seq_in
 from agentsh.log.sealed import SHORTEST_RECORD, SealedFile
 from agentsh.log.segment import OPEN_NAME, Closed, chunks, closed_segments
 from agentsh.log.store import Damage
@@ -199,7 +199,7 @@ class LogScan:
             yield from self._lines(segment, run.scan)
 
     def _lines(self, segment: Segment, scan: SegmentScan) -> Iterator[Entry]:
-        salt, cap, text = segment.head.salt or 0, segment.cap, b""
+        salt, cap, last = segment.head.salt or 0, segment.cap, None
         crcs: array[int] | None = None
         for item in scan.items():
             if isinstance(item, Flaw):
@@ -207,7 +207,7 @@ class LogScan:
             elif cap is not None and item[0] >= cap:
                 continue
             elif item[0] == self.last_seq + 1 and not self._held:
-                self.last_seq, text, crc, _ = item
+                self.last_seq, _, crc, _ = last = item
                 self._lost_told = self._lost_lines
                 if crcs is None:
                     crcs = self._seen.run(self.last_seq, salt)
@@ -216,7 +216,8 @@ class LogScan:
             else:
                 crcs = None
                 yield from self._out_of_order(segment, item, salt)
-        self.durable_seq = max(self.durable_seq, peek(text)[1])  # it only grows, so that the last line has the most
+        if last is not None:  # it only grows, so that the last line has the most
+            self.durable_seq = max(self.durable_seq, durable_in(last))
         if not segment.is_open:
             if scan.tail is not None:
                 self._report(segment, scan.tail)
@@ -262,7 +263,7 @@ class LogScan:
             if missing > max(lost_before - self._lost_told, 0):  # what is lost behind a line excuses no gap before it
                 self.damages.append(Damage(where, "gap", 0, self.last_seq))
             self.last_seq, self._lost_told = seq, max(self._lost_told, lost_before)
-            self.durable_seq = max(self.durable_seq, peek(entry[1])[1])
+            self.durable_seq = max(self.durable_seq, durable_in(entry))
             self._seen.run(seq, salt).append(entry[2])
             yield entry
 
@@ -298,23 +299,35 @@ def _open_segments(files: FileSystem, directory: str) -> list[Segment]:
     Raises:
         OSError: the directory or a file cannot be read.
     """
-    for _ in range(LISTING_TRIES):
-        names = files.listdir(directory)
-        found: list[Segment] = []
-        try:
-            found.extend(_opened(files, directory, closed) for closed in closed_segments(names))
-            if OPEN_NAME in names:
-                opened = Closed(found[-1].ordinal + 1 if found else 0, 0, OPEN_NAME, False)
-                found.append(_opened(files, directory, opened))
-            if _unchanged(files, directory, names, found):
-                return _ruled(found)
-        except FileNotFoundError:
-            pass
-        except BaseException:
-            _close(files, found)
-            raise
-        _close(files, found)
-    raise OSError(f"the segments in {directory} change too fast")
+    closed: dict[str, Segment] = {}  # what is closed stays as it is: it is opened once, however often we look
+    newest: list[Segment] = []
+    try:
+        for _ in range(LISTING_TRIES):
+            names = files.listdir(directory)
+            try:
+                found = [_once(files, directory, one, closed) for one in closed_segments(names)]
+                if OPEN_NAME in names:
+                    one = Closed(found[-1].ordinal + 1 if found else 0, 0, OPEN_NAME, False)
+                    newest.append(_opened(files, directory, one))
+                found += newest
+                if _unchanged(files, directory, names, found):
+                    used = {segment.fd for segment in found}
+                    _close(files, [segment for segment in closed.values() if segment.fd not in used])
+                    return _ruled(found)
+            except FileNotFoundError:
+                pass
+            _close(files, newest)
+            newest.clear()
+        raise OSError(f"the segments in {directory} change too fast")
+    except BaseException:
+        _close(files, [*closed.values(), *newest])
+        raise
+
+
+def _once(files: FileSystem, directory: str, one: Closed, known: dict[str, Segment]) -> Segment:
+    if one.name not in known:
+        known[one.name] = _opened(files, directory, one)
+    return known[one.name]
 
 
 def _close(files: FileSystem, found: list[Segment]) -> None:

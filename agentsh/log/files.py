@@ -24,6 +24,9 @@ LOCK_FILE = os.O_RDWR | os.O_CREAT
 _KEEP_SIZE = 1
 """FALLOC_FL_KEEP_SIZE of linux/falloc.h."""
 
+MANY_OPEN = 100
+"""Descriptors; the least limit in use is 256 (macOS, and shells that set it), 1,024 is the usual one."""
+
 FILE_MODE = 0o600
 DIR_MODE = 0o700
 
@@ -129,12 +132,28 @@ class FileSystem(Protocol):
         ...
 
 
+def _raise_limit(fd: int) -> None:
+    """Allow this process more open files, as far as it may: a log is read with all its segments open.
+
+    Done long before they run out, for who opens the next one may not be us.
+    """
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 4 * soft if hard == resource.RLIM_INFINITY else min(4 * soft, hard)
+    if soft < 2 * fd and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 class RealFiles:
     """The machine's file system."""
 
     def open(self, path: str, flags: int) -> int:
         """Open a plain file, no link to one; what is created gets its mode whatever the umask."""
         fd = open_plain(path, flags | os.O_NOFOLLOW, FILE_MODE)
+        if fd > MANY_OPEN:
+            _raise_limit(fd)
         if flags & os.O_CREAT:
             found = os.fstat(fd)
             if stat.S_IMODE(found.st_mode) != FILE_MODE and found.st_uid == os.geteuid():
@@ -308,8 +327,11 @@ def make_dirs(files: FileSystem, path: str) -> None:
         return
     if parent != path:
         make_dirs(files, parent)
-    with suppress(FileExistsError):  # a race
+    try:
         files.mkdir(path)
+    except FileExistsError:
+        if not _is_there(files, path):  # no race
+            raise OSError(errno.ENOTDIR, "a link to nothing, not a directory", path) from None
     files.sync_dir(parent)
 
 

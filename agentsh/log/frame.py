@@ -194,7 +194,8 @@ def decode_header(line: bytes) -> Header:
         raise BadLine(f"the header lacks {error}") from None
     if not str(value.get("format", "")).startswith("agentsh-log/"):
         raise BadLine("not an agentsh log")
-    if not (isinstance(header.session, str) and _is_int(header.ordinal) and _is_int(header.first_seq)):
+    numbers = _is_int(header.ordinal) and _is_int(header.first_seq)
+    if not (isinstance(header.session, str) and numbers and isinstance(header.parent, dict | None)):
         raise BadLine("the header's members have wrong types")
     return header
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from zlib import crc32
 
+from agentsh.base.text import clean
 from agentsh.log.frame import CRC_TAIL, BadLine, crc_fits, decode_header
 from agentsh.log.record import Header, Record
 from agentsh.log.store import HARMLESS
@@ -244,6 +245,17 @@ def peek(text: bytes) -> tuple[bytes, int]:
     return (m[3], int(m[4])) if m is not None else (b"", 0)
 
 
+def durable_in(entry: Entry) -> int:
+    """Return what a line says to be durable, wherever it stands in it; no more than there was, whatever it says."""
+    seq, text = entry[:2]
+    m = _ENVELOPE.match(text)
+    try:
+        dur = int(m[4]) if m is not None else json.loads(text).get("dur", 0)
+    except (ValueError, RecursionError, AttributeError):
+        return 0
+    return min(dur, seq - 1) if type(dur) is int else 0
+
+
 def last_seq_in(end: bytes, salt: int) -> int | None:
     """Return the seq of the very last line of some bytes; None where that is no record that holds and looks usual."""
     if not end.endswith(b"\n"):
@@ -264,9 +276,16 @@ def to_record(raw: bytes) -> Record:
     try:
         payload = json.loads(raw[m.end() - 1 : -CRC_TAIL].decode())
         kind = json.loads(b'"%b"' % m[3]) if b"\\" in m[3] else m[3].decode()
-        return Record(int(m[1]), m[2].decode(), kind, int(m[4]), None if m[5] is None else int(m[5]), payload, raw)
+        return Record(
+            int(m[1]), _time(m[2].decode()), kind, int(m[4]), None if m[5] is None else int(m[5]), payload, raw
+        )
     except (ValueError, RecursionError):
         return _slow_record(raw)
+
+
+def _time(ts: str) -> str:
+    """Return a time stamp as it may be shown, which happens in many places: whatever it is, it steers no terminal."""
+    return ts if ts.isprintable() else " ".join(clean(ts).split())
 
 
 def _slow_record(raw: bytes) -> Record:
@@ -277,9 +296,11 @@ def _slow_record(raw: bytes) -> Record:
         value = json.loads(raw)
         cause = value.get("cause")
         return Record(
-            int(value["seq"]), str(value["ts"]), str(value["type"]), int(value["dur"]),
+            int(value["seq"]), _time(str(value["ts"])), str(value["type"]), int(value["dur"]),
             cause if type(cause) is int else None, dict(value["payload"]), raw,
         )  # fmt: skip
     except (ValueError, RecursionError, TypeError, KeyError) as error:
-        ts, kind = (m[2].decode("utf-8", "replace"), m[3].decode("utf-8", "replace")) if m else ("", "unreadable")
+        ts, kind = (
+            (_time(m[2].decode("utf-8", "replace")), m[3].decode("utf-8", "replace")) if m else ("", "unreadable")
+        )
         return Record(seq, ts, kind, dur, None, {"unreadable": f"{type(error).__name__}: {error}"[:200]}, raw)

@@ -7,13 +7,17 @@ from typing import Any, NamedTuple
 
 from agentsh.base.errors import LogError, LogTooNew, LogWriteFailed, SessionMissing
 from agentsh.log.archive import Unarchivable, archive, sweep
+from agentsh.log.chain import LogScan
+from agentsh.log.check import survey
 from agentsh.log.checkpoint import DIRECTORY, checkpoint_name, checkpoint_seqs
 from agentsh.log.files import FileSystem, RealFiles
 from agentsh.log.lease import take
+from agentsh.log.leftovers import keep_others
 from agentsh.log.packed import NAME, TooNew, is_archived, verified
 from agentsh.log.reserve import what_to_do
 from agentsh.log.segment import OPEN_NAME, closed_segments, discard
 from agentsh.log.unarchive import Taken, settle, unarchive
+from agentsh.stores.walking import why
 
 Progress = Callable[[int], None]
 
@@ -41,14 +45,17 @@ def archive_session(
     with _held(disk, directory, session, "archive"):
         path = os.path.join(directory, NAME)
         if is_archived(disk, directory):
+            keep_others(disk, directory)
             if closed_segments(disk.listdir(directory)) and verified(disk, path) is not None:
                 sweep(disk, directory)  # else they may be all that is left
             return Archived(0, disk.stat(path).size, True)
         written = disk.stat(os.path.join(directory, OPEN_NAME)).mtime_ns
+        keep_others(disk, directory)
+        kept = _only_in_checkpoints(disk, directory, session)
         description = archive(disk, directory, session, facts(), progress)
         if isinstance(disk, RealFiles):
             os.utime(path, ns=(written, written))  # `ls` goes on to say when the session was last written
-        for seq in checkpoint_seqs(disk, directory):
+        for seq in () if kept else checkpoint_seqs(disk, directory):
             discard(disk, os.path.join(directory, DIRECTORY, checkpoint_name(seq)))
         return Archived(description.raw_bytes, disk.stat(path).size, False)
 
@@ -65,12 +72,24 @@ def unarchive_session(
         if not is_archived(disk, directory):
             settle(disk, directory)
             return None
+        keep_others(disk, directory)
         written = disk.stat(os.path.join(directory, NAME)).mtime_ns
         taken = unarchive(disk, directory, progress)
         if isinstance(disk, RealFiles):
             with suppress(FileNotFoundError):  # nothing was left of it
                 os.utime(os.path.join(directory, OPEN_NAME), ns=(written, written))
         return taken
+
+
+def _only_in_checkpoints(files: FileSystem, directory: str, session: str) -> bool:
+    """Tell whether checkpoints may know what the log does not: it lost something, or was written anew for that."""
+    if survey(files, directory, session).damages:
+        return True
+    scan = LogScan(files, directory, session)
+    try:
+        return any(segment.supersedes is not None for segment in scan.segments)
+    finally:
+        scan.close()
 
 
 @contextmanager
@@ -88,9 +107,11 @@ def _held(files: FileSystem, directory: str, session: str, what: str) -> Iterato
     except Unarchivable as error:
         hint = f"`agentsh repair {session}` begins it anew" if what == "unarchive" else f"`agentsh repair {session}`"
         raise LogError(f"cannot {what} session {session}: {error}", hint=hint) from error
-    except FileNotFoundError as error:
-        raise SessionMissing(f"no session {session}, or nothing of its log is there") from error
     except OSError as error:
-        raise LogWriteFailed(
-            f"cannot {what} session {session}: {error.strerror or error}", hint=what_to_do(error)
-        ) from error
+        if isinstance(error, FileNotFoundError) and not _has_log(directory):
+            raise SessionMissing(f"no session {session}, or nothing of its log is there") from error
+        raise LogWriteFailed(f"cannot {what} session {session}: {why(error)}", hint=what_to_do(error)) from error
+
+
+def _has_log(directory: str) -> bool:
+    return any(os.path.lexists(os.path.join(directory, name)) for name in (OPEN_NAME, NAME))

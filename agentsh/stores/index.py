@@ -6,24 +6,38 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeVar
+from zlib import crc32
 
 from agentsh.log.plain import odd
 
 _T = TypeVar("_T")
 
-SCHEMA = 1
+SCHEMA = 2
 """Goes up when the table changes; a file of an older schema is begun anew, one of a newer is left alone."""
 BUSY_S = 0.25
 """How long a reader waits for another process that writes, before it does without."""
 MAX_VARIABLES = 500
 
 _CREATE = (
-    "CREATE TABLE summaries (session TEXT PRIMARY KEY, stamp TEXT NOT NULL, summary TEXT NOT NULL) WITHOUT ROWID"
+    "CREATE TABLE summaries (session TEXT PRIMARY KEY, stamp TEXT NOT NULL, summary TEXT NOT NULL,"
+    " crc INTEGER NOT NULL) WITHOUT ROWID"
 )
 
 
 class _Newer(Exception):
     pass
+
+
+def _crc(session: str, stamp: str, summary: str) -> int:
+    """SQLite checks no byte of what it keeps: a changed one would be a title that nobody gave."""
+    return crc32("\0".join((session, stamp, summary)).encode("utf-8", "surrogatepass"))
+
+
+def _is_whole(row: Sequence[object]) -> bool:
+    session, stamp, summary, crc = row
+    if isinstance(session, str) and isinstance(stamp, str) and isinstance(summary, str):
+        return crc == _crc(session, stamp, summary)
+    return False
 
 
 class SummaryIndex:
@@ -44,8 +58,10 @@ class SummaryIndex:
             for at in range(0, len(wanted), MAX_VARIABLES):
                 some = wanted[at : at + MAX_VARIABLES]
                 marks = ",".join("?" * len(some))
-                rows = db.execute(f"SELECT session, stamp, summary FROM summaries WHERE session IN ({marks})", some)
-                found.update((row[0], (row[1], row[2])) for row in rows if all(isinstance(c, str) for c in row))
+                rows = db.execute(
+                    f"SELECT session, stamp, summary, crc FROM summaries WHERE session IN ({marks})", some
+                )
+                found.update((row[0], (row[1], row[2])) for row in rows if _is_whole(row))
             return found
 
         if not os.path.exists(self._path):
@@ -54,9 +70,9 @@ class SummaryIndex:
 
     def put_many(self, rows: Iterable[tuple[str, str, str]]) -> None:
         """Keep rows (session, stamp, summary), replacing older ones; or do nothing where that cannot be."""
-        kept = list(rows)
+        kept = [(*row, _crc(*row)) for row in rows]
         if kept:
-            self._try(lambda db: self._write(db, "INSERT OR REPLACE INTO summaries VALUES (?, ?, ?)", kept), None)
+            self._try(lambda db: self._write(db, "INSERT OR REPLACE INTO summaries VALUES (?, ?, ?, ?)", kept), None)
 
     def forget(self, ids: Iterable[str]) -> None:
         """Drop the rows of some sessions."""
@@ -64,7 +80,7 @@ class SummaryIndex:
         if gone and os.path.exists(self._path):
             self._try(lambda db: self._write(db, "DELETE FROM summaries WHERE session = ?", gone), None)
 
-    def _write(self, db: sqlite3.Connection, sql: str, rows: Sequence[Sequence[str]]) -> None:
+    def _write(self, db: sqlite3.Connection, sql: str, rows: Sequence[Sequence[str | int]]) -> None:
         with db:
             db.executemany(sql, rows)
 

@@ -22,8 +22,9 @@ from agentsh.log.chain import LogScan
 from agentsh.log.checkpoint import checkpoint_seqs
 from agentsh.log.files import FileSystem, RealFiles, make_dirs
 from agentsh.log.lease import LOCK_NAME, Lease, holder_of, take
+from agentsh.log.leftovers import keep_others
 from agentsh.log.opening import open_log
-from agentsh.log.packed import TooNew
+from agentsh.log.packed import TooNew, is_archived
 from agentsh.log.record import Record
 from agentsh.log.recover import OpenSegment
 from agentsh.log.reserve import MIN_FREE_BYTES, RESERVE_BYTES, what_to_do
@@ -231,6 +232,8 @@ class JsonlStore:
         lease: Lease | None = None
         try:
             lease = take(self._files, directory, session)
+            if is_archived(self._files, directory):
+                keep_others(self._files, directory)
             kept = settle(self._files, directory).kept
             return self._recovered(session, directory, lease, reducer, (kept,) if kept else ())
         except AgentshError:

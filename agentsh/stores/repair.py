@@ -9,6 +9,7 @@ from agentsh import __version__
 from agentsh.base.errors import LogTooNew, LogWriteFailed, SessionMissing, SessionReadOnly
 from agentsh.log.files import FileSystem, RealFiles
 from agentsh.log.lease import take
+from agentsh.log.leftovers import keep_others
 from agentsh.log.packed import TooNew, is_archived
 from agentsh.log.repair import Plan, Repaired, Words, finish_repair, plan_repair, repair
 from agentsh.log.reserve import what_to_do
@@ -47,6 +48,7 @@ class Repairer:
         if is_archived(self._files, directory):
             if not found.damages and found.problem is None:
                 return None
+            keep_others(self._files, directory)
             self.taken = unarchive(self._files, directory, of_nothing=True)
             (found,) = Verifier(self._root, None, progress=self._progress).check([self._session])
         finish_repair(self._files, directory, self._session)  # of one that was interrupted
@@ -88,7 +90,7 @@ def repairing(
             f"the archive of session {session} is of the newer format {error}", hint="update agentsh"
         ) from error
     except OSError as error:
-        if isinstance(error, FileNotFoundError):
+        if isinstance(error, FileNotFoundError) and not os.path.lexists(os.path.join(sessions_dir, session)):
             raise SessionMissing(f"no session {session}") from error
         if error.errno in _READ_ONLY:
             raise SessionReadOnly(f"session {session} cannot be written: {error.strerror}") from error

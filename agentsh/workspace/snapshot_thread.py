@@ -228,3 +228,7 @@ def _translated(job: Callable[[], _T]) -> _T:
         raise
     except OSError as error:
         raise WorkspaceError(f"a snapshot failed: {error.strerror or error}") from None
+    except ValueError as error:
+        if "null byte" not in str(error):
+            raise
+        raise WorkspaceError("a snapshot failed: its place, as the log has it, is no path") from None

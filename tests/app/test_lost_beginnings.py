@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentsh.app.catalog import places
+from agentsh.app.catalog import places, with_summaries
 from agentsh.app.opening import open_folded
 from agentsh.app.paths import Home
 from agentsh.app.repairing import session_repair
@@ -160,3 +160,15 @@ def test_a_beginning_is_made_anew_only_where_it_is_lost(home: Home) -> None:
     assert "events 5 to 7 are lost" in said
     assert "made anew" not in said
     assert next(iter(event_store(home).read(SESSION))).payload["mode"] == "yolo"
+
+
+def test_without_a_repair_it_goes_on_with_the_model_that_answered(home: Home) -> None:
+    """One damaged line was enough for `resume` to take another model than before, or to find none."""
+    directory = home.sessions / SESSION
+    for path in (directory / "checkpoints").iterdir():
+        path.unlink()
+    (first,) = (path for path in directory.iterdir() if path.name.startswith("000000-"))
+    first.unlink()
+    (place,) = places([home])
+    assert with_summaries([place])[0][1]["model"] == "scripted"
+    assert opened(home)[0].model == "scripted"

@@ -176,5 +176,32 @@ def test_doctor_tells_of_a_home_with_something_else_in_its_place(tmp_path: Path,
         shutil.rmtree(home / name, ignore_errors=True)
         (home / name).write_bytes(b"x")
     rows, doctor = run(home, ["ls"], ["doctor"])
-    assert (rows[0], doctor[0]) == (0, int(name != "index.db"))
+    assert (rows[0], doctor[0]) == (int(name == "sessions"), int(name != "index.db"))
     assert f"{name} is {'a named pipe' if name == 'index.db' else 'a plain file'}" in doctor[1]
+
+
+@pytest.mark.parametrize("what", ["a file", "not readable"])
+def test_sessions_that_cannot_be_listed_are_not_none(tmp_path: Path, what: str) -> None:
+    """`ls` and `verify --all` said that there were none, exit code 0, and `show` that there was no such session."""
+    home = tmp_path / "home"
+    add(home, 1)
+    root = os.geteuid() == 0
+    if what == "a file":
+        (home / "sessions").rename(home / "elsewhere")
+        (home / "sessions").write_text("x")
+    elif root and shutil.which("setpriv") is None:
+        pytest.skip("this takes setpriv(1)")
+    else:
+        (home / "sessions").chmod(0)
+    said = run(
+        home, ["ls"], ["verify", "--all"], ["show", sid(1)], ["search", "do"], ["gc"], ["doctor"],
+        before=NO_MORE_THAN_OTHERS if root and what != "a file" else (),
+    )  # fmt: skip
+    (home / "sessions").chmod(0o700)
+    why = "Not a directory" if what == "a file" else "Permission denied"
+    for code, out, err in said[:4]:
+        assert (code, out) == (1, "")
+        assert err.startswith(f"agentsh: {home}/sessions cannot be listed: {why}")
+        assert len(err.splitlines()) == 1
+    assert said[4][0] == said[5][0] == 1
+    assert f"{home}/sessions cannot be listed: {why}" in said[5][1]

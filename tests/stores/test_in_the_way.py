@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from agentsh.base.errors import LogWriteFailed
+from agentsh.app.repairing import WORDS
+from agentsh.base.errors import LogWriteFailed, SessionReadOnly
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.jsonl import JsonlStore
+from agentsh.stores.repair import repairing
+from agentsh.stores.verify import Verifier
 from tests.log.disks import UnsyncedFiles
 from tests.log.logs import SESSION, header, lines
 
@@ -23,3 +26,50 @@ async def test_something_else_has_a_name_that_opening_needs(tmp_path: Path, name
         await store.open(SESSION)
     assert (place / "events.jsonl").read_bytes() == data
     assert len(list(store.read(SESSION))) == 3
+
+
+async def test_a_link_to_nothing_in_the_place_of_quarantine(tmp_path: Path) -> None:
+    """It was told as `No such file or directory`, and by `repair` as `no session`."""
+    place = tmp_path / SESSION
+    place.mkdir()
+    data = header().raw + b"".join(lines(header(), 1, 3)) + b'{"seq":'
+    (place / "events.jsonl").write_bytes(data)
+    (place / "quarantine").symlink_to(tmp_path / "nowhere")
+    said = "quarantine: a link to nothing, not a directory"
+    with pytest.raises(LogWriteFailed, match=f"cannot open session {SESSION}: {said}"):
+        await JsonlStore(tmp_path, FileBlobs(tmp_path / "blobs"), files=UnsyncedFiles()).open(SESSION)
+    with pytest.raises(LogWriteFailed, match=f"cannot repair session {SESSION}: {said}"):
+        _repaired(tmp_path)
+    assert (place / "events.jsonl").read_bytes() == data
+
+
+def _repaired(sessions: Path) -> None:
+    with repairing(str(sessions), SESSION, WORDS, files=UnsyncedFiles()) as repairer:
+        plan = repairer.plan()
+        assert plan is not None
+        repairer.repair(plan)
+
+
+@pytest.mark.parametrize("reader", ["formatter", "utf-16"])
+async def test_a_log_of_which_nothing_reads_is_not_taken_for_one_that_never_began(
+    tmp_path: Path, reader: str
+) -> None:
+    """It went to quarantine, and after that `verify` found nothing wrong and `repair` nothing to do."""
+    place = tmp_path / SESSION
+    place.mkdir()
+    whole = header().raw + b"".join(lines(header(), 1, 20))
+    data = (
+        whole.replace(b",", b", ").replace(b":", b": ") if reader == "formatter" else whole.decode().encode("utf-16")
+    )
+    (place / "events.jsonl").write_bytes(data)
+    store = JsonlStore(tmp_path, FileBlobs(tmp_path / "blobs"), files=UnsyncedFiles())
+    with pytest.raises(SessionReadOnly, match=f"nothing in the log of {SESSION} reads"):
+        await store.open(SESSION)
+    assert (place / "events.jsonl").read_bytes() == data
+    (found,) = Verifier(str(tmp_path), None).check([SESSION])
+    assert [d.kind for d in found.damages] == ["unreadable"]
+    _repaired(tmp_path)
+    opened = await store.open(SESSION)
+    assert opened.log.last_seq
+    await opened.log.close()
+    assert [p.read_bytes() for p in (place / "quarantine").iterdir()] == [data]

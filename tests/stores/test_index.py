@@ -124,3 +124,16 @@ def test_odd_ids_and_odd_rows(path: Path) -> None:
     assert index.get_many(["\ud800", ""]) == {}
     index.put_many(ROWS)
     assert index.get_many(["a", "b"]) == KEPT
+
+
+@pytest.mark.parametrize("text", [b"any text", b"b2"])
+def test_a_row_with_a_changed_byte_is_none(path: Path, text: bytes) -> None:
+    """SQLite reads it without a word."""
+    SummaryIndex(path).put_many(ROWS)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    data = path.read_bytes()
+    at = data.index(text) + len(text) - 1
+    path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+    found = SummaryIndex(path).get_many(["a", "b"])
+    assert found == {"a": KEPT["a"]}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentsh.base.errors import LogWriteFailed
+from agentsh.base.errors import LogWriteFailed, WorkspaceError
 from agentsh.ports.snapshots import Step
 from agentsh.ports.tool import Edit
 from agentsh.testing import MemoryBlobs
@@ -196,3 +196,10 @@ async def test_what_a_dead_process_left_is_whoevers_turn_it_was(root: Path, tmp_
     (anew,) = await three.before(look=True)
     assert anew.by == "start", "a manifest that is gone: it begins anew"
     await three.close()
+
+
+def test_a_place_that_is_no_path(tmp_path: Path) -> None:
+    """A log may say anything: `rewind` ended as an internal error."""
+    snapshots = WorkspaceSnapshots(f"{tmp_path}\0x", MemoryBlobs(), git="own")
+    with pytest.raises(WorkspaceError, match="is no path"):
+        asyncio.run(snapshots.before(look=True))
