@@ -17,7 +17,7 @@ from agentsh.log.files import FileSystem
 from agentsh.log.record import Record
 from agentsh.log.recover import OpenSegment, recover
 from agentsh.log.scan import Entry, to_record
-from agentsh.log.store import HEADER_BYTES, Folded, Recovery
+from agentsh.log.store import Folded, Recovery
 
 KEPT_BYTES = 32 << 20
 """Of lines that are kept from opening to their first use; those of a longer log are read again, to spare memory."""
@@ -101,7 +101,7 @@ def open_log(
 
     Raises:
         LogTooNew: it is in a format that we cannot write.
-        SessionReadOnly: two programs have written it at once, or nothing in it reads.
+        SessionReadOnly: two programs have written it at once.
         OSError: the disk refused; nothing is lost, and another try goes on from there.
     """
     scan = LogScan(files, directory, session)
@@ -121,8 +121,6 @@ def open_log(
                 f"two programs have written session {session} at once; both are kept",
                 hint=f"agentsh repair {session}",
             )
-        if not scan.last_seq and _is_lost(scan):
-            raise SessionReadOnly(f"nothing in the log of {session} reads", hint=f"agentsh repair {session}")
         unsynced = read.behind(scan.durable_seq) if durable else []
         beyond = seq_beyond(files, directory, session, scan.last_seq, checkpoint_seqs(files, directory))
         segment, recovery = recover(files, directory, session, scan, by, unsynced)
@@ -138,15 +136,6 @@ def open_log(
     folded = Folded(found.anchor.seq, found.state) if found is not None else None
     last, durable_seq = max(scan.last_seq, beyond), max(scan.durable_seq, beyond)
     return OpenedLog(segment, recovery, records, folded, anchor, last, durable_seq, unsynced)
-
-
-def _is_lost(scan: LogScan) -> bool:
-    """Tell whether more is there than a creation that was cut short could have left, though no header and no line.
-
-    An editor may have saved it in another form. Opening would take it for nothing, and begin an empty log.
-    """
-    segment, tail = scan.open_segment, scan.last
-    return segment is not None and tail is not None and segment.head.salt is None and tail.end > HEADER_BYTES
 
 
 def _answers_all(scan: LogScan) -> bool:

@@ -114,7 +114,7 @@ def rows_of_an_older_shape(index: Path) -> None:
 
 
 def rows_of_sessions_that_are_gone(index: Path) -> None:
-    changed(index, "INSERT INTO summaries SELECT '20200101-000000', stamp, summary FROM summaries LIMIT 1")
+    changed(index, "INSERT INTO summaries SELECT '20200101-000000', stamp, summary, crc FROM summaries LIMIT 1")
 
 
 def half_of_the_rows(index: Path) -> None:

@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from agentsh.app.repairing import WORDS
-from agentsh.base.errors import LogWriteFailed, SessionReadOnly
+from agentsh.base.errors import LogWriteFailed
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.jsonl import JsonlStore
 from agentsh.stores.repair import repairing
-from agentsh.stores.verify import Verifier
 from tests.log.disks import UnsyncedFiles
 from tests.log.logs import SESSION, header, lines
 
@@ -48,28 +47,3 @@ def _repaired(sessions: Path) -> None:
         plan = repairer.plan()
         assert plan is not None
         repairer.repair(plan)
-
-
-@pytest.mark.parametrize("reader", ["formatter", "utf-16"])
-async def test_a_log_of_which_nothing_reads_is_not_taken_for_one_that_never_began(
-    tmp_path: Path, reader: str
-) -> None:
-    """It went to quarantine, and after that `verify` found nothing wrong and `repair` nothing to do."""
-    place = tmp_path / SESSION
-    place.mkdir()
-    whole = header().raw + b"".join(lines(header(), 1, 20))
-    data = (
-        whole.replace(b",", b", ").replace(b":", b": ") if reader == "formatter" else whole.decode().encode("utf-16")
-    )
-    (place / "events.jsonl").write_bytes(data)
-    store = JsonlStore(tmp_path, FileBlobs(tmp_path / "blobs"), files=UnsyncedFiles())
-    with pytest.raises(SessionReadOnly, match=f"nothing in the log of {SESSION} reads"):
-        await store.open(SESSION)
-    assert (place / "events.jsonl").read_bytes() == data
-    (found,) = Verifier(str(tmp_path), None).check([SESSION])
-    assert [d.kind for d in found.damages] == ["unreadable"]
-    _repaired(tmp_path)
-    opened = await store.open(SESSION)
-    assert opened.log.last_seq
-    await opened.log.close()
-    assert [p.read_bytes() for p in (place / "quarantine").iterdir()] == [data]
