@@ -122,7 +122,7 @@ def test_a_session_that_never_began_says_so(shell: Shell) -> None:
     done = shell.run("resume", A, "go on", "-p")
     assert (done.code, len(done.err.splitlines())) == (1, 1)
     assert "is empty" in done.err
-    assert "agentsh new" in done.err
+    assert f"`agentsh repair {A}` begins it anew" in done.err
 
 
 def test_a_held_session_is_told_before_anything_heavy_is_loaded(shell: Shell, serve: Serve) -> None:
