@@ -37,7 +37,7 @@ _CODE = "```python\n" + "".join(f"    v{n:05} = call({n}, 'text')  # why\n" for 
 MOMENTS = (
     Moment("an answer", "go", [{"text": words(2_000), **_SLOW}], "w000003", _TURN),
     Moment("a long block of code", "go", [{"text": _CODE, **_SLOW}], "v00003", _TURN),
-    Moment("reasoning", "go", [{"reasoning": words(2_000), **_SLOW}], "∴", _TURN),  # only its newest words are shown
+    Moment("reasoning", "go", [{"reasoning": words(2_000), **_SLOW}], "w0", _TURN),  # only its newest words are shown
     Moment(
         "a command",
         "go",
