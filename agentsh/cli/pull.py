@@ -52,7 +52,8 @@ def run(session: str | None, *, source: str | None, directory: Path | None, list
         error.hint = error.hint or f"`agentsh push {wanted} --replace` on the machine that has it makes it good"
         raise
     except LogWriteFailed as error:
-        error.hint = error.hint or f"what came is kept, and `agentsh pull {wanted}` goes on"
+        goes_on = f"what came is kept, and `agentsh pull {wanted}` goes on"
+        error.hint = f"{error.hint}; {goes_on}" if error.hint else goes_on
         raise
     finally:
         bar.wipe()

@@ -92,8 +92,8 @@ def test_short_lives_that_end_at_every_place(turns: int, sync_fails: int) -> Non
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     "options",
-    [CALM, FAULTS, WITH_CHECKPOINTS, Options(run=HalfWritten, rot=0.0)],
-    ids=["calm", "faults", "checkpoints", "short writes"],
+    [CALM, FAULTS, Options(faults=1.0), WITH_CHECKPOINTS, Options(run=HalfWritten, rot=0.0)],
+    ids=["calm", "faults", "faults in every life", "checkpoints", "short writes"],
 )
 def test_many_power_cuts(options: Options) -> None:
     figures = laboratory(100_000, 10_000, options)
