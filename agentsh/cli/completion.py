@@ -11,6 +11,9 @@ VARIABLE = "_AGENTSH_COMPLETE"
 """Set by the script when a shell asks what a word could become; typer's protocol, and so are its scripts."""
 MOST = 50
 """Ids that are offered at most, the newest."""
+_MEANING = dict.fromkeys(map(ord, "\\$`\"'[]"), " ")
+"""What no title is shown with. typer has zsh evaluate it, where a backslash undoes the one that typer puts before a
+dollar; and it reads marks of rich in it, where a `[/x]` ends all completion."""
 
 
 def run(shell: str) -> int:
@@ -45,10 +48,16 @@ def _typers() -> Any:
 
 
 def ids(incomplete: str) -> list[tuple[str, str]]:
-    """Return (id, title) of sessions whose ids begin with what was typed, newest first."""
+    """Return (id, title) of sessions whose ids begin with what was typed, newest first.
+
+    Others' words and names, so that nothing in them means anything to a shell.
+    """
     from agentsh.app.catalog import places, with_summaries
     from agentsh.app.paths import find_homes, here
+    from agentsh.base.ids import is_session_id
     from agentsh.base.text import one_line
 
-    found = [place for place in places(find_homes(here(), os.environ).read) if place.id.startswith(incomplete)]
-    return [(place.id, one_line(str(about.get("title") or ""), 60)) for place, about in with_summaries(found[:MOST])]
+    there = (place for place in places(find_homes(here(), os.environ).read) if place.id.startswith(incomplete))
+    found = [place for place in there if is_session_id(place.id)][:MOST]
+    titles = (one_line(str(about.get("title") or "").translate(_MEANING), 60) for _, about in with_summaries(found))
+    return [(place.id, title) for place, title in zip(found, titles, strict=True)]

@@ -75,6 +75,28 @@ def test_zsh_and_fish_are_given_titles(home: Home) -> None:
         assert "_AGENTSH_COMPLETE" in printed("completion", shell)
 
 
+def test_a_title_or_a_name_is_no_command_to_a_shell(home: Home) -> None:
+    """typer has zsh evaluate what it is given: a model, or whoever made a project, may have written it."""
+    a_session(home, an_id(1), title=r"""a \$(touch "$PWNED") \`touch "$PWNED"\` 'b' [/c] [red]d""")
+    a_session(home, an_id(2), title="the other")
+    foreign = home.sessions / "$(touch $PWNED)"
+    shutil.copytree(home.sessions / an_id(2), foreign)
+    asked = {"_AGENTSH_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "agentsh resume "}
+    answer = printed(**asked)
+    assert an_id(1) in answer
+    assert '"the other"' in answer
+    assert not set(answer.partition("((")[2]) & set("\\$`[]")
+    assert foreign.name not in answer
+    if shutil.which("zsh") is None:
+        return
+    pwned = home.root / "pwned"
+    # What zsh's own does with it:
+    script = f"_arguments() {{ local action=${{1##*: :}}; eval ws=\\( ${{action[3,-3]}} \\) }}\n{answer}"
+    env = os.environ | {"PWNED": str(pwned)}
+    subprocess.run(["zsh", "-f", "-c", script], capture_output=True, check=True, timeout=30, env=env)
+    assert not pwned.exists()
+
+
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_a_shell_takes_its_script(home: Home, shell: str) -> None:
     if shutil.which(shell) is None:
