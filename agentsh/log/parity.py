@@ -136,12 +136,13 @@ class Mending:
         first, behind = at // shape.block, -(-(at + size) // shape.block)
         start = first * shape.block
         data = read_all(self._files, self._fd, min(behind * shape.block, shape.covered) - start, start)
-        whole = b"".join([self._block(shape, n, data[(n - first) * shape.block :]) for n in range(first, behind)])
+        size_there = (behind - first) * shape.block
+        pieces = [data[place : place + shape.block] for place in range(0, size_there, shape.block)]
+        whole = b"".join([self._block(shape, n, piece) for n, piece in enumerate(pieces, first)])
         return whole[at - start : at - start + size]
 
     def _block(self, shape: _Shape, n: int, data: bytes) -> bytes:
-        """Return a block as it was written. data: begins with it as it is."""
-        data = data[: self._length(shape, n)]
+        """Return a block as it was written. data: as it is."""
         if len(data) == self._length(shape, n) and self._fits(n, data):
             return data
         if n not in self._again and self._in_vain < _MAX_IN_VAIN and n < len(self._sums) // _CRC.size:

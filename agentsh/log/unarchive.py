@@ -18,6 +18,7 @@ from agentsh.log.checkpoint import PROOF, Checkpoint, checkpoint_seqs, write_che
 from agentsh.log.files import CREATE, READ, FileSystem, make_dirs, write_all
 from agentsh.log.packed import NAME, Contents, Member, Progress, TooNew, is_archived, verified
 from agentsh.log.recover import QUARANTINE, move_aside
+from agentsh.log.sealed import raw_sha256
 from agentsh.log.segment import OPEN_NAME, SEALED, chunks, closed_segments, discard, exists
 
 BACK = ".back"
@@ -229,17 +230,21 @@ def _forget(files: FileSystem, directory: str) -> None:
 
 
 def _is_copy(files: FileSystem, directory: str) -> bool:
-    """Tell whether an archive is whole and in the log as well: its segments are there, the open one to the byte."""
+    """Tell whether an archive is whole and in the log as well: each segment is there, to the byte what it is in it.
+
+    The open one may go on behind that.
+    """
     try:
         description = verified(files, os.path.join(directory, NAME))
     except TooNew:
         return False
-    if description is None or not description.members:
+    if description is None:
         return False
     *closed, last = description.members
-    plain = {c.name.removesuffix(SEALED) for c in closed_segments(files.listdir(directory))}
-    if last.name != OPEN_NAME or not {member.name for member in closed} <= plain:
-        return False
+    there = {one.name.removesuffix(SEALED): one for one in closed_segments(files.listdir(directory))}
+    for member in closed:  # one may be damaged by now, and the archive the only copy of what that held
+        if member.name not in there or raw_sha256(files, directory, there[member.name]) != member.sha256:
+            return False
     fd = files.open(os.path.join(directory, OPEN_NAME), READ)
     try:
         digest = sha256()

@@ -50,6 +50,7 @@ def archive_session(
                 sweep(disk, directory)  # else they may be all that is left
             return Archived(0, disk.stat(path).size, True)
         written = disk.stat(os.path.join(directory, OPEN_NAME)).mtime_ns
+        settle(disk, directory)  # an archive of before may hold what the log has lost
         keep_others(disk, directory)
         kept = _only_in_checkpoints(disk, directory, session)
         description = archive(disk, directory, session, facts(), progress)

@@ -2,6 +2,7 @@
 
 import os
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -95,6 +96,35 @@ def test_what_has_none_reads_as_it_is(data: bytes) -> None:
     found, source = read(data, max(len(data), 1))
     assert found == data
     assert (source.has_parity, source.covered) == (False, len(data))
+
+
+class Counted(bytes):
+    """Bytes that count what is copied out of them."""
+
+    copied = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        if isinstance(found, bytes):
+            Counted.copied += len(found)
+        return found
+
+
+class CountedFiles(MemFiles):
+    """A disk of such."""
+
+    def read(self, fd: int, size: int, offset: int) -> bytes:
+        return Counted(super().read(fd, size, offset))
+
+
+def test_many_blocks_at_once_are_copied_no_more_often_than_few() -> None:
+    """Where the description is lost, up to 16 MiB are read to find where the frame begins: that took 25 s."""
+    disk = CountedFiles()
+    disk.put("/x", WHOLE[300_000])
+    source = Mending(disk, disk.open("/x", os.O_RDONLY), search=False)
+    Counted.copied = 0
+    assert source.read(300_000, 0) == WHOLE[300_000][:300_000]
+    assert Counted.copied <= 3 * 300_000
 
 
 def test_it_costs_four_percent() -> None:

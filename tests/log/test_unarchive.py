@@ -249,6 +249,19 @@ def test_taking_back_twice_leaves_no_second_copy_in_quarantine() -> None:
     assert kept(disk) == {NAME: DAMAGED}
 
 
+def test_an_archive_beside_its_log_goes_only_as_long_as_all_segments_are_what_they_were() -> None:
+    """Killed before it was removed: of a segment that is damaged since it is the only whole copy."""
+    disk = holding(WHOLE)
+    for name, data in CONTENT.items():
+        disk.put(f"{DIR}/{name}", data)
+    assert settle(disk, DIR) == Taken()
+    assert not kept(disk)
+    disk.put(PATH, WHOLE)
+    disk.put(f"{DIR}/{SECOND}", flipped(CONTENT[SECOND], 5000))
+    assert settle(disk, DIR) == Taken(NAME)
+    assert kept(disk) == {NAME: WHOLE}
+
+
 def test_the_length_of_the_log_outlives_a_second_archive() -> None:
     disk = holding_segments(DAMAGED)
     assert checkpoint_seqs(disk, DIR) == [60]

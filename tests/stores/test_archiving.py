@@ -10,6 +10,8 @@ from agentsh.log.files import RealFiles
 from agentsh.log.packed import NAME, is_archived
 from agentsh.log.segment import OPEN_NAME, SEALED, closed_name
 from agentsh.stores.archiving import archive_session, unarchive_session
+from tests.log import archives
+from tests.log.archives import bare, broken, long_log, packed_log
 from tests.log.disks import MemFiles, UnsyncedFiles
 from tests.log.logs import DIR, SESSION, line
 from tests.log.sealed_logs import seal_all, segment, three_segments
@@ -96,6 +98,30 @@ def test_leftovers_beside_a_damaged_archive_stay(place: Place) -> None:
     place.put(plain, FIRST)
     archive(place)
     assert (place.directory / FIRST).read_bytes() == plain
+
+
+def test_a_damaged_archive_that_was_taken_back_is_not_replaced_by_a_new_one(place: Place) -> None:
+    """Killed between the name of the open segment and the quarantine: it may hold what the log has lost."""
+    content, packed = long_log(), bare(packed_log())
+    damaged = broken(packed, len(content[archives.FIRST]) + len(content[archives.SECOND]) * 3 // 4)
+    lost = {archives.SECOND: content[archives.SECOND][:5000]}
+    for name, data in (content | lost | {NAME: damaged}).items():
+        place.put(data, name)
+    assert not archive(place)
+    assert place.kept() == [damaged]
+
+
+def test_a_copy_beside_a_log_that_was_sealed_since_is_one_still(place: Place) -> None:
+    sealed = three(place)
+    archive(place)
+    copy = (place.directory / NAME).read_bytes()
+    unarchive(place)
+    place.put(sealed[FIRST + SEALED], FIRST + SEALED)
+    (place.directory / FIRST).unlink()
+    place.put(copy, NAME)
+    assert place.goes_on() == 61
+    assert place.kept() == []
+    assert not (place.directory / NAME).exists()
 
 
 def a_checkpoint(place: Place, seq: int) -> None:
