@@ -10,7 +10,9 @@ from agentsh.app.catalog import Place
 from agentsh.app.stores import event_store
 from agentsh.base.errors import LogError, LogWriteFailed, SessionReadOnly
 from agentsh.log.files import RealFiles
+from agentsh.log.lease import take
 from agentsh.log.pin import Pin, pin, pinned, pins, unpin
+from agentsh.log.reserve import what_to_do
 from agentsh.stores.walking import why
 
 
@@ -32,10 +34,15 @@ def pin_session(place: Place) -> Pinned:
     if place.archived:
         raise SessionReadOnly(f"session {place.id} is archived", hint=f"`agentsh unarchive {place.id}`")
     seq = asyncio.run(_checkpoint(place))
+    files, directory = RealFiles(), _directory(place)
     try:
-        made = pin(RealFiles(), _directory(place), place.id, seq)
+        lease = take(files, directory, place.id)
+        try:
+            made = pin(files, directory, place.id, seq)
+        finally:
+            lease.release()
     except OSError as error:
-        raise LogWriteFailed(f"cannot pin session {place.id}: {why(error)}") from error
+        raise LogWriteFailed(f"cannot pin session {place.id}: {why(error)}", hint=what_to_do(error)) from error
     if made is None:
         raise LogError(f"session {place.id}: its log does not confirm the checkpoint of event {seq}")
     return _told(made)

@@ -29,6 +29,8 @@ class Pin(NamedTuple):
 def pin(files: FileSystem, directory: str, session: str, seq: int) -> Pin | None:
     """Pin the checkpoint of `seq`, durably; return None where there is none that the log confirms. Idempotent.
 
+    The caller holds the lease: of two at a time one would take the other's links for leftovers, and remove them.
+
     Raises:
         OSError: the disk refused, or has no hard links; what was begun is no pin, and goes at the next try.
     """

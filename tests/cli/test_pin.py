@@ -1,11 +1,18 @@
 """`agentsh pin`: the session as it is now stays, by hard link, whatever becomes of its log; and it comes back."""
 
 import json
+import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agentsh.app.catalog import find
+from agentsh.app.paths import find_homes
+from agentsh.app.pinning import pin_session
+from agentsh.log.files import RealFiles
+from agentsh.log.lease import holder_of
 from tests.app.homes import add, sid
 from tests.cli.test_verify_repair_doctor import Done, run
 
@@ -74,3 +81,18 @@ def test_what_cannot_be_pinned_is_said(home: Path) -> None:
     assert run(home, "archive", sid(1)).code == 0
     done = run(home, "pin", sid(1))
     assert (done.code, "agentsh unarchive" in done.err) == (5, True)
+
+
+def test_one_at_a_time(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two would take each other's links for leftovers: one was made, and called whole, without the log."""
+    directory, link, held = str(home / "sessions" / sid(1)), os.link, []
+
+    def linked(*args: Any, **kwargs: Any) -> None:
+        held.append(holder_of(RealFiles(), directory) is not None)
+        link(*args, **kwargs)
+
+    monkeypatch.setattr(os, "link", linked)
+    monkeypatch.setenv("AGENTSH_HOME", str(home))
+    made = pin_session(find(find_homes(home, os.environ), sid(1)))
+    assert len(held) == len(os.listdir(made.place)) == 2
+    assert all(held)
