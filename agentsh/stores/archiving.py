@@ -23,11 +23,15 @@ Progress = Callable[[int], None]
 
 
 class Archived(NamedTuple):
-    """What archiving did. raw_bytes: of the content; packed_bytes: of the file. before: it was archived already."""
+    """What archiving did. raw_bytes: of the content; packed_bytes: of the file. before: it was archived already.
+
+    kept: the name in quarantine of an archive that was there and no copy of the log, if one was.
+    """
 
     raw_bytes: int
     packed_bytes: int
     before: bool
+    kept: str | None = None
 
 
 def archive_session(
@@ -50,7 +54,7 @@ def archive_session(
                 sweep(disk, directory)  # else they may be all that is left
             return Archived(0, disk.stat(path).size, True)
         written = disk.stat(os.path.join(directory, OPEN_NAME)).mtime_ns
-        settle(disk, directory)  # an archive of before may hold what the log has lost
+        set_aside = settle(disk, directory).kept  # an archive of before may hold what the log has lost
         keep_others(disk, directory)
         kept = _only_in_checkpoints(disk, directory, session)
         description = archive(disk, directory, session, facts(), progress)
@@ -58,7 +62,7 @@ def archive_session(
             os.utime(path, ns=(written, written))  # `ls` goes on to say when the session was last written
         for seq in () if kept else checkpoint_seqs(disk, directory):
             discard(disk, os.path.join(directory, DIRECTORY, checkpoint_name(seq)))
-        return Archived(description.raw_bytes, disk.stat(path).size, False)
+        return Archived(description.raw_bytes, disk.stat(path).size, False, set_aside)
 
 
 def unarchive_session(
