@@ -71,7 +71,7 @@ def unarchive(
             discard(files, os.path.join(directory, NAME))
             files.sync_dir(directory)
             return Taken()
-        better = _better(files, directory, came, contents.told)
+        better = _better(files, directory, came, contents.told or contents.ended)
         if not (of_nothing or better or any(one.there for one in came)):
             raise Unarchivable(f"nothing of {NAME} unpacks")
         make_dirs(files, os.path.join(directory, QUARANTINE))
@@ -139,10 +139,10 @@ def _put_back(files: FileSystem, directory: str, came: list[_Came]) -> None:
         files.sync_dir(directory)
 
 
-def _better(files: FileSystem, directory: str, came: list[_Came], told: bool) -> dict[str, str]:
+def _better(files: FileSystem, directory: str, came: list[_Came], all_known: bool) -> dict[str, str]:
     """Return the closed segments beside a damaged archive that hold what it has lost, by the names of members.
 
-    They are there where archiving died before they were removed.
+    They are there where archiving died before they were removed. all_known: there were no other members than those.
     """
     known = {one.member.name: one for one in came}
     found: dict[str, str] = {}
@@ -150,7 +150,7 @@ def _better(files: FileSystem, directory: str, came: list[_Came], told: bool) ->
         plain = closed.name.removesuffix(SEALED)
         one = known.get(plain)
         if one is None:
-            if not told:
+            if not all_known:
                 found[plain] = closed.name
         elif not one.there or (not one.whole and _hash(files, directory, closed.name) == one.member.sha256):
             found[plain] = closed.name

@@ -16,7 +16,7 @@ from agentsh.log.frame import with_crc
 from agentsh.log.packed import NAME, Contents, TooNew, describe, is_archived, verified
 from agentsh.log.parity import BLOCK_BYTES
 from agentsh.log.seekable import DESCRIPTION_MAGIC, SKIPPABLE_HEADER, skippable
-from agentsh.log.segment import OPEN_NAME, SEALED
+from agentsh.log.segment import OPEN_NAME, SEALED, closed_name
 from agentsh.log.unarchive import BACK, Taken, settle, unarchive
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.jsonl import JsonlStore
@@ -41,6 +41,7 @@ from tests.log.archives import (
 )
 from tests.log.disks import FaultyFiles, MemFiles, PowerCut
 from tests.log.logs import DIR, SESSION
+from tests.log.sealed_logs import segment
 
 CONTENT = long_log()
 WHOLE = packed_log()
@@ -237,6 +238,16 @@ def test_of_an_archive_of_which_nothing_is_left_too() -> None:
     disk.put(f"{DIR}/{FIRST}", CONTENT[FIRST])
     assert unarchive(disk, DIR) == Taken(NAME, False)
     assert seqs(disk) == ALL[:20]
+
+
+def test_but_nothing_joins_a_log_of_which_nothing_is_lost() -> None:
+    """Its description is gone, its content is all there: a segment beside it is somebody else's."""
+    disk = holding(flipped(OLD, 40))
+    name, strange = closed_name(7, 90), segment(7, 90, 99)[1]
+    disk.put(f"{DIR}/{name}", strange)
+    assert unarchive(disk, DIR) == Taken(NAME, True)
+    assert seqs(disk) == ALL
+    assert kept(disk) == {NAME: flipped(OLD, 40), name: strange}
 
 
 def test_taking_back_twice_leaves_no_second_copy_in_quarantine() -> None:
