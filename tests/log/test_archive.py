@@ -26,6 +26,9 @@ FIRST, SECOND = closed_name(0, 1), closed_name(1, 21)
 ALL = list(range(1, 61))
 FACTS = {"summary": {"title": "修复 \u202e"}}
 
+CUTS = 12
+"""At each place: each keeps another part of what was not synced."""
+
 
 def log_on(files: MemFiles | SimDisk) -> dict[str, bytes]:
     """Put a log with a sealed, a closed and an open segment on a disk; return its content by plain name."""
@@ -130,21 +133,23 @@ def test_every_operation_of_taking_back_fails_in_turn(for_ever: bool) -> None:
 
 @pytest.mark.parametrize("back", [False, True])
 def test_power_cuts_that_keep_any_part_of_what_was_not_synced(back: bool) -> None:
-    dice = Random(7)
-    counting = SimDisk()
-    log_on(counting)
-    for _ in range(150):
+    """At each operation in turn, also the last ones, which few cuts at random would hit."""
+    dice, n, done = Random(7), 0, False
+    while not done:
+        n += 1
         disk = SimDisk()
         log_on(disk)
         if back:
             archive(disk, DIR, SESSION, FACTS)
-        files = FaultyFiles(disk, dice.randint(1, 70), errno.EIO, for_ever=True)
+        files = FaultyFiles(disk, n, errno.EIO, for_ever=True)
         with suppress(OSError):
             unarchive(files, DIR) if back else archive(files, DIR, SESSION, FACTS)
+        done = not files.hit
         disk.kill()
-        after = disk.after_cut(dice)
-        whole(after)
-        whole(after.after_cut(dice))
+        for _ in range(CUTS):
+            after = disk.after_cut(dice)
+            whole(after)
+            whole(after.after_cut(dice))
 
 
 def test_damage_anywhere_is_found_and_all_of_it_comes_back_all_the_same() -> None:

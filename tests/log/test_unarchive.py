@@ -338,16 +338,19 @@ def test_every_operation_of_a_salvage_fails_in_turn(case: str, for_ever: bool) -
 
 @pytest.mark.parametrize("case", CASES)
 def test_power_cuts_in_a_salvage_that_keep_any_part_of_what_was_not_synced(case: str) -> None:
-    dice = Random(11)
+    """At each operation in turn, and then at any of what goes on from there."""
+    dice, n, done = Random(11), 0, False
     packed, wanted = CASES[case], segments_of(CASES[case])
-    for n in range(60):
+    while not done:
+        n += 1
         disk = on_sim({NAME: packed})
-        files = FaultyFiles(disk, dice.randint(1, 70), errno.EIO, for_ever=True)
+        files = FaultyFiles(disk, n, errno.EIO, for_ever=True)
         with suppress(OSError):
             unarchive(files, DIR)
+        done = not files.hit
         disk.kill()
         after = disk.after_cut(dice)
-        again = FaultyFiles(after, dice.randint(1, 70), errno.EIO, for_ever=True)
+        again = FaultyFiles(after, dice.randint(1, n), errno.EIO, for_ever=True)
         with suppress(OSError):
             settle(again, DIR)
         after.kill()
