@@ -94,12 +94,12 @@ def holder_of(files: FileSystem, directory: str) -> Holder | None:
 def is_free(files: FileSystem, directory: str) -> bool:
     """Tell whether it is certain that nobody has the lease of a session right now: also where that is gone.
 
-    False where the file system knows no flock, so that nobody can tell.
+    False where nobody can tell: the file system knows no flock, or the lock of a session that is there was removed.
     """
     try:
         fd = files.open(os.path.join(directory, LOCK_NAME), READ)
     except FileNotFoundError:
-        return True
+        return _is_gone(files, directory)
     except OSError:
         return False
     try:
@@ -108,6 +108,16 @@ def is_free(files: FileSystem, directory: str) -> bool:
         return False
     finally:
         files.close(fd)
+
+
+def _is_gone(files: FileSystem, directory: str) -> bool:
+    try:
+        files.stat(directory)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _locked(files: FileSystem, fd: int, *, exclusive: bool) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 from agentsh.base.errors import SessionHeld
 from agentsh.log.files import RealFiles
-from agentsh.log.lease import holder_of, parse_holder, take
+from agentsh.log.lease import LOCK_NAME, holder_of, is_free, parse_holder, take
 from agentsh.stores.blobs import FileBlobs
 from agentsh.stores.jsonl import JsonlStore
 from agentsh.testing.store_contract import note, texts
@@ -181,3 +181,20 @@ def test_the_content_says_who(tmp_path: Path) -> None:
     lease.release()
     assert (tmp_path / "lock").exists()
     assert holder_of(RealFiles(), str(tmp_path)) is None
+
+
+def test_a_session_is_free_only_where_that_is_certain(tmp_path: Path) -> None:
+    """What belongs to nobody is removed by `gc`: a running session whose lock somebody took away would lose it."""
+    files, directory = RealFiles(), tmp_path / SESSION
+    assert is_free(files, str(directory)), "it is gone"
+    directory.mkdir()
+    lease = take(files, str(directory), SESSION)
+    assert not is_free(files, str(directory))
+    (directory / LOCK_NAME).unlink()
+    assert not is_free(files, str(directory))
+    lease.release()
+    (directory / LOCK_NAME).touch()
+    assert is_free(files, str(directory))
+    (directory / LOCK_NAME).unlink()
+    (directory / LOCK_NAME).mkdir()
+    assert not is_free(files, str(directory))
