@@ -19,11 +19,10 @@ def archive(sessions: list[str]) -> int:
         if done.before:
             print(f"{place.id} is archived already ({done.packed_bytes:,} bytes)")
             continue
-        saved = 1 - done.packed_bytes / max(done.raw_bytes, 1)
+        share = 1 - done.packed_bytes / max(done.raw_bytes, 1)
+        saved = f", {share:.0%} saved" if share > 0 else ""  # parity makes a very short one longer
         kept = f"; an archive of before is no copy of it (kept: quarantine/{done.kept})" if done.kept else ""
-        print(
-            f"{place.id} is archived: {done.raw_bytes:,} bytes are {done.packed_bytes:,} now, {saved:.0%} saved{kept}"
-        )
+        print(f"{place.id} is archived: {done.raw_bytes:,} bytes are {done.packed_bytes:,} now{saved}{kept}")
     return 0
 
 
