@@ -5,6 +5,7 @@ The archive is unpacked once, into files that have no name, and they are gone wi
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 from typing import BinaryIO
 
@@ -58,10 +59,15 @@ class ArchivedFiles(RealFiles):
 
         file: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this object
         digest, size = sha256(), 0
-        for piece in pieces:
-            size += file.write(piece)
-            digest.update(piece)
-        file.flush()
+        try:
+            for piece in pieces:
+                size += file.write(piece)
+                digest.update(piece)
+            file.flush()
+        except BaseException:
+            with suppress(OSError):  # it tries once more to write what it holds
+                file.close()
+            raise
         whole = digest.hexdigest() == member.sha256 if member.sha256 else size == member.bytes
         if size or whole:
             self._members[os.path.join(self._directory, member.name)] = file

@@ -1,8 +1,10 @@
 """Archives: what comes out is what went in, and no fault at any moment loses it."""
 
 import errno
+import gc
 import importlib.util
 import os
+import resource
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -11,13 +13,14 @@ import pytest
 import zstandard
 
 from agentsh.log.archive import NEW, Unarchivable, archive
-from agentsh.log.archived import archive_damage, reading
+from agentsh.log.archived import ArchivedFiles, archive_damage, reading
 from agentsh.log.chain import LogScan
 from agentsh.log.files import RealFiles
 from agentsh.log.packed import NAME, compressor, describe, is_archived, verified
 from agentsh.log.segment import OPEN_NAME, SEALED, closed_name
 from agentsh.log.unarchive import Taken, settle, unarchive
 from agentsh.testing.disks import SimDisk
+from tests.log.archives import packed_log
 from tests.log.disks import FaultyFiles, MemFiles, PowerCut
 from tests.log.logs import DIR, SESSION
 from tests.log.sealed_logs import seal_all, three_segments
@@ -226,6 +229,21 @@ def test_readers_see_the_segments_and_what_is_left_of_a_damaged_archive(tmp_path
         (tmp_path / NAME).write_bytes(packed[:size])
         (damage,) = archive_damage(reading(RealFiles(), str(tmp_path)))
         assert (damage.kind, damage.harmless, damage.rot) == (kind, kind == "scratch", True)
+
+
+def test_no_room_to_unpack_it_leaves_no_file_open(tmp_path: Path) -> None:
+    directory = tmp_path / SESSION
+    directory.mkdir()
+    (directory / NAME).write_bytes(packed_log())
+    opened, was = len(os.listdir("/dev/fd")), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, was[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            ArchivedFiles(RealFiles(), str(directory))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, was)
+    gc.collect()  # tells of a file that nobody closed
+    assert len(os.listdir("/dev/fd")) == opened
 
 
 def test_long_distance_matching_finds_what_a_window_would_not() -> None:
