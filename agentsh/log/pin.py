@@ -32,7 +32,7 @@ def pin(files: FileSystem, directory: str, session: str, seq: int) -> Pin | None
     The caller holds the lease: of two at a time one would take the other's links for leftovers, and remove them.
 
     Raises:
-        OSError: the disk refused, or has no hard links; what was begun is no pin, and goes at the next try.
+        OSError: the disk refused, or has no hard links; what was begun is no pin, and goes with the next one.
     """
     there = pinned(files, directory, seq)
     if there is not None:
@@ -54,7 +54,8 @@ def pin(files: FileSystem, directory: str, session: str, seq: int) -> Pin | None
                 wanted.append((segment.name, name, segment.inode))
     finally:
         scan.close()
-    unpin(files, directory, seq)  # what an earlier try has left
+    for begun in {seq, *_begun(files, directory)}:  # what earlier tries have left holds segments for nobody
+        unpin(files, directory, begun)
     files.mkdir(place)
     for source, name, inode in wanted:
         target = os.path.join(place, name)
@@ -85,6 +86,13 @@ def pins(files: FileSystem, directory: str) -> list[int]:
         return []
     seqs = sorted(int(m[1]) for name in names if (m := _NAME.fullmatch(name)))
     return [seq for seq in seqs if pinned(files, directory, seq) is not None]
+
+
+def _begun(files: FileSystem, directory: str) -> list[int]:
+    """Return the seqs of what would have become pins: the link to the checkpoint, the last to be made, is missing."""
+    names = files.listdir(os.path.join(directory, DIRECTORY))
+    seqs = [int(m[1]) for name in names if (m := _NAME.fullmatch(name))]
+    return [seq for seq in seqs if not exists(files, os.path.join(_place(directory, seq), checkpoint_name(seq)))]
 
 
 def unpin(files: FileSystem, directory: str, seq: int) -> None:

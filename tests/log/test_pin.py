@@ -96,3 +96,19 @@ def test_every_operation_fails_in_turn(for_ever: bool) -> None:
         assert OPEN_NAME in disk.listdir(DIR)
         assert disk.fds == {}
     assert n > 10
+
+
+def test_what_a_killed_one_has_left_goes_with_the_next_and_no_pin_does() -> None:
+    """It holds segments, and nobody sees it: no list has it, and nothing can let it go."""
+    disk = disk_with(30, 45, 50)
+    pin(disk, DIR, SESSION, 30)
+    with pytest.raises(OSError, match="Input"):
+        pin(FaultyFiles(disk, 4, errno.EIO, for_ever=True, only=("link",)), DIR, SESSION, 45)
+    assert disk.listdir(f"{DIR}/checkpoints/{45:012}.pin")
+    assert pins(disk, DIR) == [30]
+    pin(disk, DIR, SESSION, 50)
+    assert sorted(n for n in disk.listdir(f"{DIR}/checkpoints") if n.endswith(".pin")) == [
+        f"{30:012}.pin", f"{50:012}.pin",
+    ]  # fmt: skip
+    assert confirmed(disk, 30) == list(range(1, 31))
+    assert confirmed(disk, 50) == list(range(1, 51))
