@@ -35,7 +35,8 @@ def apply(found: SessionDiff, root: Path, *, check: bool) -> Applied:
         if check or what.conflicts:
             return Applied(root, what, [])
         late = carry_out(root, found.blobs, what)
-        found.taken.note(root)
+        if not late:  # what was left alone is not there, and must not be taken for it the next time
+            found.taken.note(root)
     return Applied(root, what, late)
 
 

@@ -30,15 +30,15 @@ class TakenOver:
         self._ours = ours
         self._end = end
 
-    def since(self, root: Path) -> list[FileChange]:
-        """Return what the session has changed since it was applied to `root`; nothing where it was not."""
+    def since(self, root: Path) -> list[FileChange] | None:
+        """Return what the session has changed since it was applied to `root`; None where it was not, as far as is known."""
         ref = self._read().get(str(root))
         if ref is None or ref not in self._refs:
-            return []
+            return None
         try:
             then = Manifests(self._blobs).tree(ref).nodes
         except BlobMissing:
-            return []
+            return None
         return [change for change in file_changes(then, self._end) if change.path in self._ours]
 
     def note(self, root: Path) -> None:

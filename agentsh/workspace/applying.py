@@ -45,12 +45,13 @@ class Plan(NamedTuple):
 
 
 def plan(
-    root: Path, blobs: BlobStore, found: Sequence[FileChange], modes: Nodes, again: Sequence[FileChange] = ()
+    root: Path, blobs: BlobStore, found: Sequence[FileChange], modes: Nodes, again: Sequence[FileChange] | None = None
 ) -> Plan:
     """Compare the changes of a session with a directory. Writes nothing but blobs. modes: of directories to be made.
 
-    again: the changes since the session was applied there for the last time, if it was: what would be a conflict is
-    looked at once more as a change of what was brought there then.
+    again: the changes since the session was applied there for the last time, None where it was not: what would be a
+    conflict is looked at once more as a change of what was brought there then; where there is none since, what they
+    made of it is theirs, and stays.
 
     Raises:
         WorkspaceError: the directory cannot be read.
@@ -58,12 +59,13 @@ def plan(
     """
     made = Plan({}, {}, (), (), ())
     merged, same, conflicts = [], [], []
-    since = {change.path: change for change in again}
+    since = {change.path: change for change in again or ()}
     for change in sorted({**since, **{change.path: change for change in found}}.values(), key=lambda c: c.path):
         try:
             verdict = _judge(str(root), blobs, change, made)
-            if isinstance(verdict, Conflict) and change.path in since:
-                verdict = _judge(str(root), blobs, since[change.path], made)
+            if isinstance(verdict, Conflict) and again is not None:
+                newer = since.get(change.path)
+                verdict = "same" if newer is None else _judge(str(root), blobs, newer, made)
         except OSError as error:
             raise WorkspaceError(f"{root / change.path} cannot be read: {error.strerror or error}") from None
         if isinstance(verdict, Conflict):

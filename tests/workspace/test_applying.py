@@ -79,9 +79,9 @@ class Work:
     def plan(self) -> Plan:
         return plan(self.mine, self.blobs, self.changes(), self.snapshotter.nodes, self.since())
 
-    def since(self) -> list[FileChange]:
-        """The changes since the last `apply`."""
-        return [] if self.applied is None else file_changes(self.applied, self.snapshotter.nodes)
+    def since(self) -> list[FileChange] | None:
+        """The changes since the last `apply`, None before the first."""
+        return None if self.applied is None else file_changes(self.applied, self.snapshotter.nodes)
 
     def state(self, place: Path) -> dict[str, tuple[str, int, bytes]]:
         return {path: (kind, mode, data) for path, (kind, mode, _, data) in state_of(place).items()}
@@ -117,6 +117,26 @@ def test_what_was_applied_is_no_change_of_the_users(tmp_path: Path) -> None:
         write(work.mine, path, work.blobs.get(work.before[path].at))  # taken back by the user, to have it once more
     work.apply()
     assert work.state(work.mine) == work.state(work.ws)
+
+
+def test_what_its_user_made_of_what_was_applied_is_in_nobodys_way(tmp_path: Path) -> None:
+    """A line of it changed, a new file changed, one deleted: the session has nothing new there, and goes on elsewhere."""
+    work = Work(tmp_path, {"a": b"1\n2\n3\n", "b": b"b\n", "gone": b"g\n"})
+    write(work.ws, "a", b"1\nX\n3\n")
+    write(work.ws, "b", b"session\n")
+    write(work.ws, "new", b"n\n")
+    (work.ws / "gone").unlink()
+    work.apply()
+    mine = {"a": b"1\nmine\n3\n", "new": b"n\nmine\n", "gone": b"mine\n"}
+    for path, data in mine.items():
+        write(work.mine, path, data)
+    (work.mine / "b").unlink()
+    assert work.apply().paths == []
+    write(work.ws, "later", b"l\n")
+    assert work.apply().paths == ["later"]
+    assert {p.name: p.read_bytes() for p in work.mine.iterdir()} == mine | {"later": b"l\n"}
+    write(work.ws, "new", b"newer\n")
+    assert [c.path for c in work.plan().conflicts] == ["new"]
 
 
 def test_modes_are_merged_too(tmp_path: Path) -> None:
