@@ -40,8 +40,8 @@ def _epoch(raw: bytes) -> int:
 def _filler(seq: int, first: int, last: int, ts: str) -> Draft:
     if seq != first:
         return Draft("note", ts, {"text": f"event {seq} is lost too"})
-    what = f"event {first} is" if first == last else f"events {first} to {last} are"
-    return Draft("note", ts, {"text": f"{what} lost: nothing is left of it that reads (see `quarantine/`)"})
+    what, of = (f"event {first} is", "it") if first == last else (f"events {first} to {last} are", "them")
+    return Draft("note", ts, {"text": f"{what} lost: nothing is left of {of} that reads (see `quarantine/`)"})
 
 
 def _report(done: Repaired) -> Draft:
@@ -72,15 +72,18 @@ def _what(plan: Plan) -> list[str]:
 def outlook(session: str, plan: Plan) -> list[str]:
     """Return what a repair will do, a line each."""
     found = plan.salvage
-    files = ", ".join(found.segments) or "no file"
     lines = [
         f"The log of {session} has {plural(len(plan.damages), 'damaged place')}. Repair will",
-        f"  write anew what reads: {plural(found.kept, 'event')} from event {found.first_seq} on",
+        f"  write anew what reads: {plural(found.kept, 'event')} from event {found.first_seq} on"
+        if found.kept
+        else "  begin the log anew, as nothing of it reads",
     ]
     if found.doubled:
-        lines.append(f"  leave out {plural(found.doubled, 'line')} that stand there twice")
+        stand = "stands" if found.doubled == 1 else "stand"
+        lines.append(f"  leave out {plural(found.doubled, 'line')} that {stand} there twice")
     lines += [f"  note in the log that {what}" for what in _what(plan)]
-    lines.append(f"  keep the original in quarantine/: {files}")
+    if found.segments:
+        lines.append(f"  keep the original in quarantine/: {', '.join(found.segments)}")
     return lines
 
 

@@ -31,7 +31,7 @@ class TakenOver:
         self._end = end
 
     def since(self, root: Path) -> list[FileChange] | None:
-        """Return what the session has changed since it was applied to `root`; None where it was not, as far as is known."""
+        """Return what the session has changed since it was applied to `root`; None where it was not."""
         ref = self._read().get(str(root))
         if ref is None or ref not in self._refs:
             return None

@@ -113,7 +113,8 @@ def headline(found: Finding) -> str:
         return f"{what}: {found.problem}; {remedy(found)}"
     if found.newer is not None:
         return f"written by a newer agentsh ({found.newer[:40]}): update agentsh to continue it"
-    remarks = [_REMARKS[name] for name in found.remarks]
+    nothing = found.records == 0 and not found.ok  # then what the next opening would begin is no news
+    remarks = [_REMARKS[name] for name in found.remarks if not (nothing and name in ("missing", "empty"))]
     if found.torn_bytes:
         remarks = [f"{found.torn_bytes:,} bytes of {r}" if r == _REMARKS["torn"] else r for r in remarks]
     if found.checkpoints:
@@ -124,11 +125,22 @@ def headline(found: Finding) -> str:
     if found.holder is not None:
         remarks.append(f"in use by {found.holder}")
     if found.ok:
+        if "empty" in found.remarks and found.holder is None:
+            remarks.append(f"`agentsh repair {found.session}` begins it anew")
         return "; ".join([f"ok  {size}", *remarks])
-    lost = sum(not d.harmless and d.kind not in ("session", "dur", "chain", "lock") for d in found.damages)
     what = plural(len(found.damages), "place")
-    cost = f"{lost} of them cost something" if lost else "every event reads all the same"
-    return "; ".join([f"damaged  {size}, {what} ({cost})", *remarks, remedy(found)])
+    return "; ".join([f"damaged  {size}, {what} ({_cost(found)})", *remarks, remedy(found)])
+
+
+def _cost(found: Finding) -> str:
+    """Return what the damages of a session took from it."""
+    free = ("session", "dur", "chain", "lock", "header")
+    lost, all_of_them = sum(not d.harmless and d.kind not in free for d in found.damages), len(found.damages)
+    if not lost:
+        return "every event reads all the same"
+    if lost < all_of_them:
+        return f"something is lost in {lost:,} of them"
+    return "something is lost there" if lost == 1 else "something is lost in each"
 
 
 def remedy(found: Finding) -> str:
@@ -160,7 +172,7 @@ def place_line(damage: Damage) -> str:
     what = _WORDS.get(damage.kind, damage.kind)
     if damage.kind == "blob":
         return f"{what}: {damage.where}, named by event {damage.after_seq}"
-    where = f"at {damage.where}" + (f", {damage.bytes:,} bytes" if damage.bytes else "")
+    where = f"at {damage.where}" + (f", {plural(damage.bytes, 'byte')}" if damage.bytes else "")
     behind = f", after event {damage.after_seq}" if damage.after_seq else ""
     rot = ""
     if not damage.harmless and damage.kind in ("crc", "half", "nul", "garbage", "glued", "gap", "json", "sealed"):

@@ -88,19 +88,22 @@ def run(options: ReplayOptions) -> int:
             renderer = screen_renderer(to, texts, live=False, plain=options.format == "text", full=options.full)
         stack.callback(renderer.close)
         played = _play(_wanted(_records(store, place, options), options), renderer, options, page, texts)
-    _tell_of_damage(store, place)
-    if not played:
+    damaged = _tell_of_damage(store, place, "the rest" if played else "nothing")
+    if not played and not damaged:
         print(f"agentsh: no event of {place.id} is among those asked for", file=sys.stderr)
     return 0
 
 
-def _tell_of_damage(store: EventStore, place: Place) -> None:
+def _tell_of_damage(store: EventStore, place: Place, shown: str) -> bool:
+    """Say what of the log does not read, and what was shown all the same; return whether there was any."""
     damages = [d for d in store.damages(place.id) if not d.harmless and d.kind != "torn"]
     if any(d.kind == "newer" for d in damages):
         raise LogTooNew(f"the log of {place.id} has a newer format than this version reads", hint="update agentsh")
     if damages:
-        places = plural(len(damages), "place")
-        print(f"agentsh: {places} of the log of {place.id} do not read; the rest was shown", file=sys.stderr)
+        do = "does" if len(damages) == 1 else "do"
+        places = f"{plural(len(damages), 'place')} of the log of {place.id} {do} not read"
+        print(f"agentsh: {places}; {shown} was shown (`agentsh verify {place.id}` tells where)", file=sys.stderr)
+    return bool(damages)
 
 
 def _output(path: Path | None, stack: ExitStack) -> BinaryIO:

@@ -62,9 +62,13 @@ def _facts(row: Row, now_ns: int) -> list[tuple[str, str]]:
     if s.get("tags"):
         facts.insert(2, ("tags", " ".join(s["tags"])))
     if s.get("problem"):
-        return [*facts, ("damage", s["problem"])]
+        return [*facts, ("damage", f"{s['problem']} (`agentsh verify {row.place.id}` tells more)")]
+    anew = f"`agentsh repair {row.place.id}` begins it anew"
+    if s.get("damages") and not s.get("last_seq"):
+        return [*facts, ("damage", f"nothing of it reads: `agentsh verify {row.place.id}` tells more, {anew}")]
     if s.get("damages"):
-        facts.append(("damage", f"{plural(s['damages'], 'place')} in the log not readable; all else is"))
+        places = f"{plural(s['damages'], 'place')} of the log {'does' if s['damages'] == 1 else 'do'} not read"
+        facts.append(("damage", f"{places}, all else does (`agentsh verify {row.place.id}` tells where)"))
     if row.state == "empty":
-        return [*facts, ("note", f"it has no entry: `agentsh repair {row.place.id}` begins it anew")]
+        return [*facts, ("note", f"it has no entry: {anew}")]
     return [*facts, ("go on", f"agentsh resume {row.place.id}")]

@@ -256,7 +256,8 @@ class JsonlStore:
                 raise SessionReadOnly(f"session {session} cannot be written: {error.strerror}") from error
             if isinstance(error, FileNotFoundError) and lease is None:
                 raise SessionMissing(f"no session {session}") from error
-            raise LogWriteFailed(f"cannot open session {session}: {why(error)}", hint=what_to_do(error)) from error
+            hint = what_to_do(error) or f"`agentsh verify {session}` tells more"
+            raise LogWriteFailed(f"cannot open session {session}: {why(error)}", hint=hint) from error
 
     def _recovered(
         self, session: str, directory: str, lease: Lease, reducer: str | None, kept: tuple[str, ...]

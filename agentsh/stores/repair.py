@@ -94,4 +94,5 @@ def repairing(
             raise SessionMissing(f"no session {session}") from error
         if error.errno in _READ_ONLY:
             raise SessionReadOnly(f"session {session} cannot be written: {error.strerror}") from error
-        raise LogWriteFailed(f"cannot repair session {session}: {why(error)}", hint=what_to_do(error)) from error
+        hint = what_to_do(error) or f"`agentsh verify {session}` tells more"
+        raise LogWriteFailed(f"cannot repair session {session}: {why(error)}", hint=hint) from error

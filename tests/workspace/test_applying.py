@@ -120,7 +120,7 @@ def test_what_was_applied_is_no_change_of_the_users(tmp_path: Path) -> None:
 
 
 def test_what_its_user_made_of_what_was_applied_is_in_nobodys_way(tmp_path: Path) -> None:
-    """A line of it changed, a new file changed, one deleted: the session has nothing new there, and goes on elsewhere."""
+    """A line of it changed, a new file changed, one deleted: the session has nothing new there."""
     work = Work(tmp_path, {"a": b"1\n2\n3\n", "b": b"b\n", "gone": b"g\n"})
     write(work.ws, "a", b"1\nX\n3\n")
     write(work.ws, "b", b"session\n")
