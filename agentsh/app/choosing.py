@@ -22,16 +22,16 @@ Ports = Sequence[tuple[str, int]]
 
 
 class NoModel(UsageProblem):
-    """Nothing is configured, and nothing was found. ways: what to do, a line each."""
+    """Nothing is configured, and nothing was found. ways: what to do, a line each. demo: a command for the last."""
 
-    ways = (
-        "export OPENAI_API_KEY=…     (and OPENAI_BASE_URL, AGENTSH_MODEL for another provider)",
-        "start a local server        (Ollama, LM Studio, llama.cpp and vLLM are found on their usual ports)",
-        "agentsh new --model demo    (offline and scripted: to look around without a key)",
-    )
-
-    def __init__(self) -> None:
+    def __init__(self, demo: str = "agentsh new --model demo") -> None:
         super().__init__("no model is configured. One of these:")
+        ways = {
+            "export OPENAI_API_KEY=…": "and OPENAI_BASE_URL, AGENTSH_MODEL for another provider",
+            "start a local server": "Ollama, LM Studio, llama.cpp and vLLM are found on their usual ports",
+            demo: "offline and scripted: to look around without a key",
+        }
+        self.ways = tuple(f"{way:{len(demo)}}    ({what})" for way, what in ways.items())
 
 
 class Pick(NamedTuple):
@@ -89,7 +89,7 @@ async def for_resume(
     if found_by_itself and isinstance(was, str) and is_loopback(was):
         return await _found_again(settings, str(model), was, usual)
     if model is None and not reaches_somewhere(env):
-        raise NoModel
+        raise NoModel(f"agentsh resume {state.id} --model demo")
     choice = choose_model(settings, env, model)
     if "host" not in recorded or choice.host in (was, None):
         return Pick(_with_key(settings, choice))

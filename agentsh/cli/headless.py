@@ -88,7 +88,7 @@ async def run_once(
         calls = plural(session.unasked, "call")
         print(f"agentsh: {calls} denied: nobody to ask (--mode auto or yolo asks less)", file=sys.stderr)
     if code == EXIT_LIMIT:
-        print(f"agentsh: stopped at a limit; `agentsh resume {running.id}` goes on", file=sys.stderr)
+        print(f"agentsh: `agentsh resume {running.id}` goes on", file=sys.stderr)
     return code or int(interruption.output_lost)
 
 

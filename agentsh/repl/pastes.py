@@ -28,12 +28,10 @@ class Pastes:
 
     def shown(self, text: str) -> str:
         """Return what stands for a paste in the input."""
-        lines = text.count("\n") + 1
-        if lines <= FOLD_LINES and len(text) <= FOLD_CHARS:
+        if text.count("\n") < FOLD_LINES and len(text) <= FOLD_CHARS:
             return text
         self._texts.append(text)
-        size = plural(lines, "line") if lines > 1 else f"{len(text):,} characters"
-        return f"[Pasted #{len(self._texts)} {size}]"
+        return self._word(len(self._texts))
 
     def whole(self, text: str) -> str:
         """Return a text with every word replaced by its paste. A word that was edited is a word."""
@@ -47,7 +45,7 @@ class Pastes:
 
     def _word(self, n: int) -> str:
         text = self._texts[n - 1]
-        lines = text.count("\n") + 1
+        lines = text.removesuffix("\n").count("\n") + 1
         return f"[Pasted #{n} {plural(lines, 'line') if lines > 1 else f'{len(text):,} characters'}]"
 
 

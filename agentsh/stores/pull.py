@@ -125,7 +125,7 @@ class Puller:
                 return "forward"  # if its last event is the same there, which is only known once that is here
         raise StorageConflict(
             f"{manifest.session} is here already, and went another way than the copy from {manifest.host[:80]}",
-            hint=f"both are kept as they are; AGENTSH_HOME=… agentsh pull {manifest.session} brings it elsewhere",
+            hint=_both(manifest.session),
         )
 
     def _restore(self, manifest: Manifest, target: str, *, forward: bool) -> Pulled:
@@ -234,7 +234,7 @@ class Puller:
             if mine.last is not None and copy.line_at(mine.last.seq) != line_hash(mine.last.line):
                 raise StorageConflict(
                     f"{manifest.session} is here already, and its last event is not in the copy",
-                    hint="both are kept as they are; AGENTSH_HOME=… brings the copy elsewhere",
+                    hint=_both(manifest.session),
                 )
 
     def _fetch_checkpoint(self, staging: str, part: Part) -> None:
@@ -316,3 +316,9 @@ def _unpacked(part: Part, data: bytes) -> bytes:
     if whole is None or whole[1] != len(data) or len(whole[0]) != part.raw_bytes:
         raise StorageDamaged(f"object {part.key} does not unpack")
     return whole[0]
+
+
+def _both(session: str) -> str:
+    """Return what to do where neither is the beginning of the other."""
+    elsewhere = f"`agentsh pull {session} --home DIR` brings the copy elsewhere"
+    return f"both are kept as they are; {elsewhere}, `agentsh push {session} --replace` makes this one the copy"

@@ -158,7 +158,8 @@ class Pusher:
             raise StorageConflict(
                 f"the copy of {log.session} goes on to event {found.last_seq}, written at {found.host[:80]}; here it "
                 f"ends with {log.last.seq}",
-                hint=f"`agentsh pull {log.session}` brings it here, if this one is a part of it",
+                hint=f"`agentsh pull {log.session}` brings it here, if this one is a part of it; else "
+                f"`agentsh push {log.session} --replace` makes this the copy",
             )
         raise StorageConflict(
             f"{log.session} was continued at {found.host[:80]} too: event {found.last_seq} there is not the one here",

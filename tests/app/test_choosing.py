@@ -145,8 +145,9 @@ async def test_a_log_that_knows_no_host_is_believed() -> None:
     assert pick.choice.host == "https://api.openai.com"
     nothing = SessionState(id="x")  # the beginning of its log is damaged
     assert (await for_resume(Settings(model="m"), OPENAI, nothing, None)).choice.model == "m"
-    with pytest.raises(NoModel):
+    with pytest.raises(NoModel) as caught:
         await for_resume(Settings(), {}, nothing, None)
+    assert caught.value.ways[-1].startswith("agentsh resume x --model demo    ("), "not `agentsh new`"
 
 
 @pytest.mark.parametrize("env", [{}, OPENAI])

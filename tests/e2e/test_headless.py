@@ -170,6 +170,7 @@ def test_limits_exit_7(shell: Shell, serve: Serve) -> None:
     done = shell.run("new", "go", "-p", "--max-steps", "2")
     assert done.code == 7
     assert "agentsh resume 2" in done.err
+    assert done.err.count("stopped at") == 1, "it was said twice"
     assert of_type(shell.events(), "turn_finished")[0]["reason"] == "max_steps"
 
 

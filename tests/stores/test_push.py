@@ -118,13 +118,15 @@ def test_two_machines_cannot_both_go_on_silently(here: Machine, there: Machine) 
     there.puller().pull(SESSION)
     there.write("there")
     there.pusher().push(SESSION)
-    with pytest.raises(StorageConflict, match="goes on to event 2, written at there"):
+    with pytest.raises(StorageConflict, match="goes on to event 2, written at there") as caught:
         here.pusher().push(SESSION)
+    assert "--replace" in (caught.value.hint or ""), "`pull` may refuse as well"
     here.write("here", "and here")
     with pytest.raises(StorageConflict, match="continued at there too"):
         here.pusher().push(SESSION)
-    with pytest.raises(StorageConflict):
+    with pytest.raises(StorageConflict) as caught:
         here.puller().pull(SESSION)
+    assert "--replace" in (caught.value.hint or "")
     assert (here.texts(), there.texts()) == (["a", "here", "and here"], ["a", "there"])
     done = here.pusher().push(SESSION, replace=True)
     assert done.changed
