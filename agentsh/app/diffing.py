@@ -106,8 +106,13 @@ def destination(state: SessionState, to: Path | None) -> Path:
         if place is not None and place.kind == "in-place":
             raise UsageProblem("the session works in place: its changes are there already")
         if place is None or place.origin is None:
-            raise UsageProblem("the session was made from nothing", hint="--to PATH says where its files go")
+            raise UsageProblem(
+                "the session was made from nothing",
+                hint=f"`agentsh apply {state.id} --to PATH` says where its files go",
+            )
         to = Path(place.origin)
     if not to.is_dir():
-        raise UsageProblem(f"{to} is no directory", hint="--to PATH says where the changes go")
+        raise UsageProblem(
+            f"{to} is no directory", hint=f"`agentsh apply {state.id} --to PATH` says where the changes go"
+        )
     return to.resolve()

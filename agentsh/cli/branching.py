@@ -35,7 +35,7 @@ def rewind(
     undo: Annotated[bool, typer.Option("--undo", help="Undo the last rewind.")] = False,
     json: Json = False,
 ) -> None:
-    """Take a session back to an earlier event, files included; without --to, list the turns. Can be undone."""
+    """Take a session and its files back to an earlier event. Without --to, list the turns. Can be undone."""
     from agentsh.cli import rewind as command
 
     options = command.RewindOptions(session, to, what.value, undo, json)
@@ -47,7 +47,7 @@ def fork(
     at: Annotated[int | None, typer.Option("--at", min=1, help="Right after this event (seq); else now.")] = None,
     json: Json = False,
 ) -> None:
-    """Make a new session that goes on from a moment of another, with the files of that moment."""
+    """Make a new session from a moment of another. It has the files of that moment."""
     from agentsh.cli import fork as command
 
     raise typer.Exit(guarded(lambda: command.run(session, at=at, as_json=json)))
@@ -59,7 +59,7 @@ def diff(
     stat: Annotated[bool, typer.Option("--stat", help="Figures instead of lines.")] = False,
     json: Json = False,
 ) -> None:
-    """Show what a session has changed: a patch that git and patch(1) take."""
+    """Show what a session has changed. As a patch that git and patch(1) take."""
     from agentsh.cli import diff as command
 
     raise typer.Exit(guarded(lambda: command.run(session, at=at, stat=stat, as_json=json)))

@@ -21,7 +21,7 @@ def push(
     replace: Annotated[bool, typer.Option("--replace", help="Also where the copy there is another one.")] = False,
     outbox: Annotated[bool, typer.Option("--outbox", hidden=True)] = False,
 ) -> None:
-    """Bring sessions to object storage, as far as they are not there yet, and wait for it."""
+    """Bring sessions to object storage, and wait for it. What is there already is not sent again."""
     from agentsh.cli import push as command
 
     if outbox and sessions:
@@ -36,7 +36,7 @@ def pull(
     list_: Annotated[bool, typer.Option("--list", help="Say what is there.")] = False,
     json: Annotated[bool, typer.Option("--json", help="With --list: one JSON object per line.")] = False,
 ) -> None:
-    """Restore a session from object storage: every hash is checked before anything is put in place."""
+    """Restore a session from object storage. Every hash is checked before anything is put in place."""
     from agentsh.cli import pull as command
 
     raise typer.Exit(
@@ -45,7 +45,7 @@ def pull(
 
 
 def archive(sessions: Ids) -> None:
-    """Pack the logs of sessions; everything still reads them, and `resume` unpacks."""
+    """Pack the logs of sessions. Everything still reads them, and `resume` unpacks."""
     from agentsh.cli import archive as command
 
     raise typer.Exit(guarded(lambda: command.archive(sessions)))
@@ -64,7 +64,7 @@ def pin(
     remove: Annotated[int | None, typer.Option("--remove", min=1, help="Let go the pin of this event (seq).")] = None,
     json: Annotated[bool, typer.Option("--json", help="With --list: one JSON object per line.")] = False,
 ) -> None:
-    """Keep the log as it is now, by hard link, whatever becomes of it."""
+    """Keep the log as it is now, whatever becomes of it. By hard link, at no cost."""
     from agentsh.cli import pin as command
 
     raise typer.Exit(guarded(lambda: command.run(session, listing=list_, remove=remove, as_json=json)))
@@ -92,7 +92,7 @@ def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
     older_than: Annotated[int, typer.Option("--older-than", min=0, help="Days that the trash keeps.")] = 30,
 ) -> None:
-    """Empty the trash of what is old, and remove long texts that no session refers to."""
+    """Empty the trash of what is old, and remove unused long texts. Those that no session refers to."""
     from agentsh.cli import gc as command
 
     raise typer.Exit(guarded(lambda: command.run(dry_run=dry_run, older_than_days=older_than)))

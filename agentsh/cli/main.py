@@ -76,6 +76,7 @@ def _add(command: hot.Command, run: Callable[[dict[str, Any]], int]) -> None:
 
 _add(sessions.NEW, sessions.new)
 _add(sessions.RESUME, sessions.resume)
+_add(ls.COMMAND, lambda values: guarded(lambda: ls.run(values)))
 
 
 @app.command()
@@ -158,7 +159,7 @@ def context(
     diff: Annotated[int | None, typer.Option("--diff", min=1, help="What is not as in the request of then.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
 ) -> None:
-    """Show what the model was sent, rebuilt from the log: what was kept, pruned, summarised, and why."""
+    """Show what the model was sent, rebuilt from the log. What was kept, pruned, summarised, and why."""
     from agentsh.cli import context as command
 
     raise typer.Exit(
@@ -207,7 +208,7 @@ def repair(
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Write a damaged log anew from what reads, and keep the original in its quarantine/."""
+    """Write a damaged log anew from what reads. The original is kept in its quarantine/."""
     from agentsh.cli import repair as command
 
     raise typer.Exit(guarded(lambda: command.run(session, yes=yes)))
@@ -217,7 +218,7 @@ def repair(
 def doctor(
     json: Annotated[bool, typer.Option("--json", help="One JSON object per finding.")] = False,
 ) -> None:
-    """Look at the machine, the homes, every session and the models, and say what to do."""
+    """Say what is wrong here, and what to do. Looks at the machine, the homes, every session and the models."""
     from agentsh.cli import doctor as command
 
     raise typer.Exit(guarded(lambda: command.run(as_json=json)))
@@ -239,7 +240,7 @@ def trust(
         Path | None, typer.Argument(help="A home; the one around this directory by default.")
     ] = None,
 ) -> None:
-    """Trust a home that came with a project: its configuration, and writing sessions to it."""
+    """Trust a home that came with a project. Its configuration is obeyed, and new sessions go there."""
     from agentsh.cli import homes as command
 
     raise typer.Exit(guarded(lambda: command.trust(directory)))
@@ -247,7 +248,7 @@ def trust(
 
 @app.command()
 def completion(shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", help="The shell.")]) -> None:
-    """Print what makes a shell complete commands, options and ids: eval "$(agentsh completion bash)"."""
+    """Print what makes Tab complete commands, options and ids. For bash: eval "$(agentsh completion bash)"."""
     from agentsh.cli import completion as command
 
     raise typer.Exit(guarded(lambda: command.run(shell.value)))
@@ -255,9 +256,6 @@ def completion(shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", h
 
 branching.register(app)
 keeping.register(app)
-
-
-_add(ls.COMMAND, lambda values: guarded(lambda: ls.run(values)))
 
 for command in app.registered_commands:
     command.cls = usage.Command

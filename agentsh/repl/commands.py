@@ -189,6 +189,12 @@ def filled_in(text: str, argument: str) -> str:
     return filled.strip() if named or not argument else f"{filled.strip()}\n\n{argument}"
 
 
+_ELSEWHERE = {
+    "undo": "rewind", "quit": "exit", "q": "exit", "new": "clear", "reset": "clear", "ls": "sessions",
+    "history": "sessions", "continue": "resume", "branch": "fork", "save": "export", "settings": "config",
+    "usage": "cost", "commands": "help", "keys": "help", "bug": "feedback-bundle",
+}  # fmt: skip
+"""What other programs call what is here: letters alone would lead astray (`undo` to `todo`)."""
 _ARGUMENT = re.compile(r"\$(ARGUMENTS|[1-9](?![0-9]))")
 
 
@@ -215,7 +221,7 @@ async def run(name: str, argument: str, context: SlashContext) -> SlashOutcome:
             return SlashOutcome(send=filled_in(own.text, argument))
         if name == "steer":
             return SlashOutcome(["there is no /steer here: Ctrl-S sends what is typed into the running turn"])
-        near = difflib.get_close_matches(name, COMMANDS, 1, 0.5)
+        near = [_ELSEWHERE[name]] if name in _ELSEWHERE else difflib.get_close_matches(name, COMMANDS, 1, 0.6)
         return SlashOutcome([f"there is no /{name}; " + (f"did you mean /{near[0]}?" if near else "see /help")])
     if argument and not command.usage:
         raise UsageProblem(f"/{name} takes no argument", hint=f"/{name} alone")

@@ -138,7 +138,8 @@ def test_in_place_and_empty(shell: Shell, serve: Serve) -> None:
     assert (done.code, "in place" in done.err) == (2, True)
     shell.run("new", "go", "-p", "--mode", "yolo", "--empty")
     last = next(s for s in shell.ids if '"empty"' in str(shell.log(s).read_text()))
-    assert shell.inside("apply", last).code == 2
+    refused = shell.inside("apply", last)
+    assert (refused.code, f"`agentsh apply {last} --to PATH`" in refused.err) == (2, True), "`/apply` has no `--to`"
     target = shell.cwd / "out"
     target.mkdir()
     assert shell.inside("apply", last, "--to", str(target)).code == 0

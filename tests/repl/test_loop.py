@@ -182,7 +182,11 @@ async def test_model_and_unknown_commands() -> None:
         await commands.run("model", "b", context)
         assert r.session.state.model == "b"
         assert (await commands.run("model", "b", context)).rows == ["  model: b, as before"]
-        assert (await commands.run("modell", "", context)).rows == ["there is no /modell; did you mean /model?"]
+        for wrong, near in (("modell", "model"), ("undo", "rewind"), ("quit", "exit"), ("new", "clear")):
+            rows = (await commands.run(wrong, "", context)).rows
+            assert rows == [f"there is no /{wrong}; did you mean /{near}?"]
+        assert (await commands.run("foo", "", context)).rows == ["there is no /foo; see /help"], "not /todo"
+        assert {*commands._ELSEWHERE.values()} <= {*commands.COMMANDS} - {*commands._ELSEWHERE}
         assert (await commands.run("zzz", "", context)).rows == ["there is no /zzz; see /help"]
         for name in commands.COMMANDS:
             with contextlib.suppress(UsageProblem):  # some need an application around them
