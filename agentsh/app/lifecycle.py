@@ -12,7 +12,7 @@ from agentsh import __version__
 from agentsh.app.catalog import LOG_NAME, Place, read_summary, row_of
 from agentsh.app.paths import Home
 from agentsh.app.stores import event_store
-from agentsh.base.errors import LogError, LogWriteFailed, SessionMissing, SessionReadOnly
+from agentsh.base.errors import LogError, LogWriteFailed, SessionAmbiguous, SessionMissing, SessionReadOnly
 from agentsh.log.files import RealFiles
 from agentsh.log.lease import is_free, take
 from agentsh.log.reserve import NO_ROOM, what_to_do
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from agentsh.log.unarchive import Taken
 
 Progress = Callable[[int], None]
+MOST_NAMED = 10
+"""Of the sessions in the trash, where the one that is asked for is not there."""
 
 
 def archive(place: Place, progress: Progress) -> Archived:
@@ -126,21 +128,31 @@ def restore(home: Home, text: str) -> Trashed:
 
     Raises:
         SessionMissing: the trash has none.
+        SessionAmbiguous: it has several.
         SessionExists: there is one of that id.
         LogWriteFailed: the disk refused.
     """
     trash = Trash(str(home.root))
     matches = [t for t in trash.listed() if t.session.startswith(text) or t.session.endswith(text)]
     if not matches or not text:
-        raise SessionMissing(f"no session {text!r} in the trash of {home.root}")
-    if len({t.session for t in matches}) > 1:
-        raise SessionMissing(f"{text!r} fits several sessions in the trash; give more of the id")
+        raise SessionMissing(f"no session {text!r} in the trash of {home.root}", hint=_held(trash))
+    fits = {t.session: None for t in matches}
+    if len(fits) > 1:
+        what = f"{text!r} fits {len(fits)} sessions in the trash; give more of the id:"
+        raise SessionAmbiguous(what, candidates=tuple(fits))
     try:
         trash.restore(matches[0])
     except OSError as error:
         why = error.strerror or str(error)
         raise LogWriteFailed(f"cannot restore {matches[0].session}: {why}", hint=what_to_do(error)) from error
     return matches[0]
+
+
+def _held(trash: Trash) -> str:
+    """Return which sessions are in the trash, the newest first, in words."""
+    ids = list(dict.fromkeys(t.session for t in trash.listed() if t.whole))
+    more = f", and {len(ids) - MOST_NAMED:,} more" if len(ids) > MOST_NAMED else ""
+    return f"in it: {', '.join(ids[:MOST_NAMED])}{more}" if ids else "it is empty"
 
 
 def record(place: Place, make: "Callable[[SessionState], Fact | None]") -> None:

@@ -12,6 +12,7 @@ from agentsh.app.verifying import headline, place_line, verify
 from agentsh.base.errors import NotTrusted, UsageProblem
 from agentsh.base.text import clean
 from agentsh.cli.progress import Bar
+from agentsh.stores.session_check import Finding
 
 MAX_PLACES = 20
 
@@ -29,8 +30,6 @@ def run(session: str, *, yes: bool) -> int:
         taken = repairer.taken
         if taken is not None:
             print(f"{place.id} is taken out of its archive{damage_told(taken)}")
-        if plan is None and taken is None:
-            print(f"{place.id}: there is nothing to repair")
         if plan is not None:
             for damage in as_told(place.home, place.id, plan.damages[:MAX_PLACES]):
                 print(clean(place_line(damage)))
@@ -41,7 +40,12 @@ def run(session: str, *, yes: bool) -> int:
                 print("Nothing was changed." if taken is None else "Nothing else was changed.")
                 return 1
             print(clean("\n".join(outcome(place.id, repairer.repair(plan)))))
-    return _verified(place)
+    found = _verified(place)
+    if plan is None and taken is None:
+        what = "nothing to repair" if found.ok else "nothing that `repair` could mend"
+        print(f"{place.id}: there is {what}")
+    print(clean(f"{place.id}  {headline(found)}"))
+    return 0 if found.ok else 1
 
 
 def _agreed() -> bool:
@@ -51,10 +55,9 @@ def _agreed() -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _verified(place: Place) -> int:
-    """Read it all again, and tell."""
+def _verified(place: Place) -> Finding:
+    """Read it all again."""
     bar = Bar(f"reading {place.id} again:", sized(place).size)
     ((_, found),) = verify([place], progress=bar)
     bar.wipe()
-    print(clean(f"{place.id}  {headline(found)}"))
-    return 0 if found.ok else 1
+    return found

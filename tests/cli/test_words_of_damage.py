@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.homes import add, sid
+from tests.app.homes import add, events, log_of, sid
 from tests.cli.test_odd_files import Said, run
 from tests.cli.test_verify_repair_doctor import run as a_process
 
@@ -71,3 +71,13 @@ def test_line_ends_of_another_system_are_a_byte_each(tmp_path: Path) -> None:
     subprocess.run(["sed", "-i", "s/$/\\r/", str(log)], check=True)
     assert "crlf at 000000:" in (said := run(tmp_path / "home", ["verify", ID])[0][1])
     assert "1 bytes" not in said
+
+
+def test_what_no_repair_mends_is_not_nothing_to_repair(tmp_path: Path) -> None:
+    log = add(tmp_path / "home", 1)
+    ((code, out, _),) = run(tmp_path / "home", ["repair", ID, "--yes"])
+    assert (code, "nothing to repair" in out, "in use by" in out) == (0, True, False)
+    gone = {"blob": "sha256:" + "0" * 64, "bytes": 30_000, "head": "", "tail": ""}
+    log.write_bytes(log_of(ID, [*events(ID, tmp_path, 1), ("note", {"text": gone})]))
+    ((code, out, _),) = run(tmp_path / "home", ["repair", ID, "--yes"])
+    assert (code, "there is nothing that `repair` could mend" in out, "blobs back" in out) == (1, True, True), out

@@ -55,7 +55,10 @@ def test_what_is_not_there_is_told_with_the_way_to_it(shell: Shell) -> None:
             done = shell.run(command, name)
             assert (done.code, done.out) == (3, b"")
             assert f"it is in the trash: `agentsh restore {session}`" in done.err
+    done = shell.run("restore", "nothing-of-that")
+    assert (done.code, f"(in it: {session})" in done.err) == (3, True)
     assert shell.run("restore", session).code == 0
+    assert "(it is empty)" in shell.run("restore", session).err
     assert "`agentsh ls --all` lists them" in shell.run("show", "nothing-of-that").err
 
     file = shell.home / "a-file"
