@@ -18,7 +18,7 @@ from agentsh.cli.guard import print_json
 class ApplyOptions:
     """The options of the command, as given."""
 
-    session: str
+    session: str | None
     to: Path | None
     check: bool
     branch: bool

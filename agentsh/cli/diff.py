@@ -15,7 +15,7 @@ from agentsh.workspace.snapshot_diff import counted
 _COLOURS = ((b"+++", "1"), (b"---", "1"), (b"diff ", "1"), (b"@@", "36"), (b"+", "32"), (b"-", "31"))
 
 
-def run(session: str, *, at: int | None, stat: bool, as_json: bool) -> int:
+def run(session: str | None, *, at: int | None, stat: bool, as_json: bool) -> int:
     """Print it; return 0."""
     place = find(find_homes(here(), os.environ), session)
     check_plain(place)

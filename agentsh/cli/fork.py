@@ -13,7 +13,7 @@ from agentsh.cli.copying import CopyProgress
 from agentsh.cli.guard import print_json
 
 
-def run(session: str, *, at: int | None, as_json: bool) -> int:
+def run(session: str | None, *, at: int | None, as_json: bool) -> int:
     """Make it; return 0."""
     place = find(find_homes(here(), os.environ), session)
     if not place.home.trusted:

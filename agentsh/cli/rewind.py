@@ -21,7 +21,7 @@ PROMPT_CHARS = 70
 class RewindOptions:
     """The options of the command, as given."""
 
-    session: str
+    session: str | None
     to_seq: int | None
     what: What
     undo: bool

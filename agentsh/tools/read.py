@@ -97,7 +97,9 @@ def _shown(name: str, file: TextFile, first: int, limit: int, remarks: list[str]
         return ToolOutcome(f"[{name} is empty]", f"{about} · empty")
     if first > total:
         return ToolOutcome(
-            f"{name} has only {total} lines: offset {first} is past its end.", f"{about} · past its end", "error"
+            f"{name} has only {plural(total, 'line')}: offset {first} is past its end.",
+            f"{about} · past its end",
+            "error",
         )
     body, last, cut = _fitting(lines, first, limit)
     head = list(remarks)
@@ -109,8 +111,8 @@ def _shown(name: str, file: TextFile, first: int, limit: int, remarks: list[str]
     if cut:
         text += f"\n[line {last} is cut: it has {len(lines[last - 1].encode('utf-8', 'surrogatepass')):,} bytes]\n"
     if last < total:
-        text += f"[{total - last} more lines: read on with offset={last + 1}]"
-    part = f"{total} lines" if last - first + 1 == total else f"lines {first}-{last} of {total}"
+        text += f"[{total - last} more line{'s' if total - last > 1 else ''}: read on with offset={last + 1}]"
+    part = plural(total, "line") if last - first + 1 == total else f"lines {first}-{last} of {total}"
     return ToolOutcome(text, f"{about} · {part}")
 
 
