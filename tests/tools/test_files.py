@@ -33,16 +33,19 @@ async def test_read(root: Path, call: Call, data: bytes, text: str) -> None:
     assert (await call("read", path="f")).for_model == text
 
 
-async def test_read_a_part(root: Path, call: Call) -> None:
-    (root / "f").write_text("".join(f"{i}\n" for i in range(1, 11)))
-    outcome = await call("read", path="f", offset=3, limit=2)
-    assert outcome.for_model == "[f: lines 3-4 of 10]\n3\n4\n[6 more lines: read on with offset=5]"
-    assert outcome.for_user == "read f · lines 3-4 of 10"
+async def test_one_line_is_one_line(root: Path, call: Call) -> None:
     (root / "f").write_text("one\n")
     assert (await call("read", path="f")).for_user == "read f · 1 line"
     assert "only 1 line:" in (await call("read", path="f", offset=2)).for_model
     (root / "f").write_text("1\n2\n")
     assert "[1 more line: read on" in (await call("read", path="f", limit=1)).for_model
+
+
+async def test_read_a_part(root: Path, call: Call) -> None:
+    (root / "f").write_text("".join(f"{i}\n" for i in range(1, 11)))
+    outcome = await call("read", path="f", offset=3, limit=2)
+    assert outcome.for_model == "[f: lines 3-4 of 10]\n3\n4\n[6 more lines: read on with offset=5]"
+    assert outcome.for_user == "read f · lines 3-4 of 10"
     assert (await call("read", path="f", offset=10)).for_model == "[f: lines 10-10 of 10]\n10\n"
     assert (await call("read", path="f", offset=0, limit=-5)).for_model.startswith("[f: lines 1-1 of 10]\n1\n")
     past = await call("read", path="f", offset=11)
