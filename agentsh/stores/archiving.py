@@ -49,6 +49,7 @@ def archive_session(
             if closed_segments(disk.listdir(directory)) and verified(disk, path) is not None:
                 sweep(disk, directory)  # else they may be all that is left
             return Archived(0, disk.stat(path).size, True)
+        settle(disk, directory)  # taking back a damaged one may have ended before that came to quarantine
         written = disk.stat(os.path.join(directory, OPEN_NAME)).mtime_ns
         keep_others(disk, directory)
         kept = _only_in_checkpoints(disk, directory, session)
