@@ -11,6 +11,9 @@ VARIABLE = "_AGENTSH_COMPLETE"
 """Set by the script when a shell asks what a word could become; typer's protocol, and so are its scripts."""
 MOST = 50
 """Ids that are offered at most, the newest."""
+_PLAIN = str.maketrans({"\\": "/", "$": "＄", "`": "‘", "'": "’", '"': "”"})
+"""For what zsh would evaluate: its `_arguments` does that with what stands in quotes, and typer leaves a backslash as it
+is, so that one before `$(…)` in a title, which may be somebody else's, had Tab run that."""
 
 
 def run(shell: str) -> int:
@@ -51,4 +54,5 @@ def ids(incomplete: str) -> list[tuple[str, str]]:
     from agentsh.base.text import one_line
 
     found = [place for place in places(find_homes(here(), os.environ).read) if place.id.startswith(incomplete)]
-    return [(place.id, one_line(str(about.get("title") or ""), 60)) for place, about in with_summaries(found[:MOST])]
+    titles = ((place.id, str(about.get("title") or "")) for place, about in with_summaries(found[:MOST]))
+    return [(session, one_line(title, 60).translate(_PLAIN)) for session, title in titles]
