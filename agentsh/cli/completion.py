@@ -12,8 +12,8 @@ VARIABLE = "_AGENTSH_COMPLETE"
 MOST = 50
 """Ids that are offered at most, the newest."""
 _PLAIN = str.maketrans({"\\": "/", "$": "＄", "`": "‘", "'": "’", '"': "”"})
-"""For what zsh would evaluate: its `_arguments` does that with what stands in quotes, and typer leaves a backslash as it
-is, so that one before `$(…)` in a title, which may be somebody else's, had Tab run that."""
+"""For what zsh would evaluate: its `_arguments` does that with what stands in quotes, and typer leaves a backslash as
+it is, so that one before `$(…)` in a title, which may be somebody else's, had Tab run that."""
 
 
 def run(shell: str) -> int:
