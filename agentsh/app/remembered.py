@@ -53,7 +53,7 @@ def lost_writes(recovered: Iterable[Record]) -> Lost:
             payload = upcast(record.type, record.payload)
             found = [(str(d["where"]), int(d["after_seq"]), bool(d["rot"])) for d in payload["damages"]]
             total = int(payload.get("damages_total", 0))
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, OverflowError, TypeError, KeyError, AttributeError):
             continue
         places |= {where for where, _, rot in found if not rot}
         after |= {behind for _, behind, rot in found if not rot}

@@ -46,7 +46,7 @@ def state_of(home: Home, session: str) -> State | None:
             str(value["url"]), str(value["stamp"]), int(value["last_seq"]), str(value["at"]),
             None if value["problem"] is None else str(value["problem"]), str(value.get("asked") or ""),
         )  # fmt: skip
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

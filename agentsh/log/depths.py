@@ -2,9 +2,11 @@
 
 A loop in a command makes a tree that no path reaches and whose depth no stack of calls holds. So there is one open
 directory at a time, entered by its name alone and never through a link, and left through `..`, which has to be the
-directory that it was entered from: what is renamed meanwhile leads nowhere else.
+directory that it was entered from: what is renamed meanwhile leads nowhere else. What is mounted inside is somebody
+else's: nothing there is removed.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -19,7 +21,8 @@ def remove_tree(top: str, *, dir_fd: int | None = None) -> None:
     dir_fd: what `top` is relative to.
 
     Raises:
-        OSError: of the first thing that stays, with its whole path; all that could be removed is gone.
+        OSError: of the first thing that stays, with its whole path, as where something is mounted; all that could be
+            removed is gone.
     """
     failed: list[OSError] = []
     try:
@@ -100,7 +103,9 @@ def walk(
 
 
 class _Descent:
-    """Where one is below a directory. fd: it is open. loosen: its owner may do anything with what is entered.
+    """Where one is below a directory. fd: it is open.
+
+    loosen: to remove it: its owner may do anything with what is entered, and no other mount is.
 
     Raises:
         OSError: it does not open, as where it is a link.
@@ -110,7 +115,9 @@ class _Descent:
         self._top = top
         self._loosen = loosen
         self._above: list[tuple[str, tuple[int, int]]] = []
+        self._mount = ""
         self.fd = self._opened(top, dir_fd)
+        self._mount = _mount(self.fd) if loosen else ""
 
     def __enter__(self) -> "_Descent":
         return self
@@ -161,14 +168,29 @@ class _Descent:
         except PermissionError:
             if not self._loosen:
                 raise
-            _open_up(name, dir_fd)
+            _open_up(name, dir_fd, self._mount)
             fd = os.open(name, _OPEN, dir_fd=dir_fd)
+        if self._mount and _mount(fd) != self._mount:
+            os.close(fd)
+            raise OSError(errno.EBUSY, "something is mounted there, which `umount` has to take away first", name)
         if self._loosen:
             mode = stat.S_IMODE(os.fstat(fd).st_mode)
             if mode & stat.S_IRWXU != stat.S_IRWXU:
                 with suppress(OSError):  # then what cannot be removed says so
                     os.fchmod(fd, mode | stat.S_IRWXU)
         return fd
+
+
+def _mount(fd: int) -> str:
+    """Return the mount that a directory is seen through: two of one file system differ (proc_pid_fdinfo(5))."""
+    try:
+        about = os.open(f"/proc/self/fdinfo/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:  # no Linux
+        return str(os.fstat(fd).st_dev)
+    try:
+        return os.read(about, 4096).decode().partition("mnt_id:")[2].partition("\n")[0].strip()
+    finally:
+        os.close(about)
 
 
 def _emptied(at: _Descent, failed: list[OSError]) -> list[str]:
@@ -206,8 +228,8 @@ def _leads_on(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _open_up(name: str, dir_fd: int | None) -> None:
-    """Let its owner do anything with a directory, if it is one and no link to it: also not by now."""
+def _open_up(name: str, dir_fd: int | None, mount: str) -> None:
+    """Let its owner do anything with a directory, if it is one, not by now a link to it, and not of another mount."""
     with suppress(OSError):
         if not hasattr(os, "O_PATH"):  # elsewhere than on Linux a mode can be set without following
             mode = os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_mode
@@ -215,6 +237,7 @@ def _open_up(name: str, dir_fd: int | None) -> None:
             return
         fd = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
         try:
-            os.chmod(f"/proc/self/fd/{fd}", stat.S_IMODE(os.fstat(fd).st_mode) | stat.S_IRWXU)
+            if not mount or _mount(fd) == mount:
+                os.chmod(f"/proc/self/fd/{fd}", stat.S_IMODE(os.fstat(fd).st_mode) | stat.S_IRWXU)
         finally:
             os.close(fd)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha256
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentsh.log.files import READ, FileSystem
@@ -29,8 +30,12 @@ LEVEL = 9
 WINDOW_LOG = 27
 """128 MiB: as far back as `zstd -dc` looks without being told to; so repeats are found over whole sessions."""
 READ_BYTES = 64 << 10
-"""Packed bytes at a time."""
+"""Packed bytes read at a time."""
+STEP_BYTES = 1 << 10
+"""Packed bytes unpacked at a time: of a log that says the same over and over, or of a trap, four make 128 KiB."""
 MAX_DESCRIPTION = 16 << 20
+MAX_CONTENT = 1 << 62
+"""Bytes that a description may speak of: it need not be ours, and zstd takes no larger number."""
 
 _HEADER_START = b'{"format":"agentsh-log/'
 _MAX_HEADER = 8 << 10
@@ -157,40 +162,42 @@ class Contents:
         """Yield what the frame holds; the generator returns whether all of it did, and nothing is behind it."""
         import zstandard
 
-        source, at, head = self._source, self.description.frame_at, b""
+        start, head, done = self.description.frame_at, b"", 0
         size = self.description.raw_bytes if not self._anew else None
-        if at < 0:  # it was not found
+        if start < 0:  # it was not found
             return False
         frame = _new_frame()
-        if size and not _begins_well(source.read(_MAX_FRAME_HEADER, at), size):
+        if size and not _begins_well(self._source.read(_MAX_FRAME_HEADER, start), size):
             head = _frame_header(size)  # its bytes are known as well as if they were there
-        start = at
-        packed = head + source.read(READ_BYTES, at + len(head))
-        while packed:
-            at += len(packed)
+        for n, packed in enumerate(self._packed(start, head)):
             try:
                 piece = frame.decompress(packed)
             except (zstandard.ZstdError, MemoryError):
-                yield from self._last_pieces(head, start, at - len(packed), packed)
+                yield from self._last_pieces(islice(self._packed(start, head), n), packed)
                 return False
+            done += len(packed)
             if piece:  # none as long as a block is not whole
                 yield piece
             if frame.eof:
-                return at - len(frame.unused_data) == source.covered and not head
-            packed = source.read(READ_BYTES, at)
+                return start + done - len(frame.unused_data) == self._source.covered and not head
         return False
 
-    def _last_pieces(self, head: bytes, start: int, upto: int, packed: bytes) -> Iterator[bytes]:
-        """Yield what can be had of the packed bytes in which the frame breaks: zstd gave none of that away."""
+    def _packed(self, start: int, head: bytes) -> Iterator[bytes]:
+        """Yield the packed bytes from `start` on in steps. head: instead of the first of them."""
+        at = start
+        while data := self._source.read(READ_BYTES, at):
+            data = head + data[len(head) :] if at == start else data
+            at += len(data)
+            yield from (data[n : n + STEP_BYTES] for n in range(0, len(data), STEP_BYTES))
+
+    @staticmethod
+    def _last_pieces(before: Iterator[bytes], packed: bytes) -> Iterator[bytes]:
+        """Yield what can be had of the step in which the frame breaks: zstd gave none of that away."""
         import zstandard
 
-        frame, at = _new_frame(), start
-        while at < upto:
-            again = self._source.read(min(READ_BYTES, upto - at), at)
-            if at == start and head:
-                again = head + again[len(head) :]
-            frame.decompress(again)
-            at += len(again)
+        frame = _new_frame()
+        for step in before:
+            frame.decompress(step)
         with suppress(zstandard.ZstdError, MemoryError):
             for n in range(len(packed)):
                 if piece := frame.decompress(packed[n : n + 1]):
@@ -350,13 +357,15 @@ def _read_description(line: bytes, frame_at: int) -> Description | None:
         )  # fmt: skip
         if value["format"] != FORMAT:
             return None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     names = [member.name for member in members]
     closed = [c.name for c in closed_segments(names) if not c.sealed]
     if sorted(names) != sorted([*closed, OPEN_NAME]) or len(set(names)) != len(names):
         return None
-    return found if names[-1:] == [OPEN_NAME] and all(member.bytes >= 0 for member in members) else None
+    if any(member.bytes < 0 for member in members) or found.raw_bytes > MAX_CONTENT:
+        return None
+    return found if names[-1:] == [OPEN_NAME] else None
 
 
 def _summarised(facts: Mapping[str, Any]) -> Any:

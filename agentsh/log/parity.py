@@ -28,9 +28,10 @@ _MARK = b"agentsh-parity/1"
 _RECORD = struct.Struct("<16sQIIII")
 _CRC = struct.Struct("<I")
 _SEARCH_BYTES = 1 << 20
-_MAX_IN_VAIN = 1 << 12
-"""Blocks that cannot be mended before no more is tried: each costs a read of its group. So much is lost anyway."""
-_MAX_BLOCK_BYTES = 1 << 20
+_MAX_IN_VAIN = 1 << 17
+"""Blocks read in vain before no more is tried, or as many as there are: so much is lost anyway."""
+_BLOCK_SIZES = range(BLOCK_BYTES, (1 << 20) + 1)
+"""What is taken of others than us: with blocks of a byte a small file would take hours."""
 
 
 class _Shape(NamedTuple):
@@ -101,7 +102,7 @@ class Mending:
         self._files = files
         self._fd = fd
         self.size = files.fstat(fd).size
-        self._again: dict[int, bytes] = {}
+        self._again: dict[int, tuple[int, bytes]] = {}  # one of a group: that it came right tells that the others are
         self._in_vain = 0
         self._shape, self._sums = self._found(search), b""
         self.covered, self.intact = self.size, True
@@ -145,13 +146,16 @@ class Mending:
         """Return a block as it was written. data: as it is."""
         if len(data) == self._length(shape, n) and self._fits(n, data):
             return data
-        if n not in self._again and self._in_vain < _MAX_IN_VAIN and n < len(self._sums) // _CRC.size:
+        group = n % shape.groups
+        hopeful = self._in_vain < max(_MAX_IN_VAIN, shape.blocks) and n < len(self._sums) // _CRC.size
+        if group not in self._again and hopeful:
             made = self._made(shape, n)
             if made is None:
-                self._in_vain += 1
+                self._in_vain += -(-shape.blocks // shape.groups)
                 return data
-            self._again[n] = made
-        return self._again.get(n, data)
+            self._again[group] = n, made
+        known, made = self._again.get(group, (-1, b""))
+        return made if known == n else data
 
     def _made(self, shape: _Shape, n: int) -> bytes | None:
         group = n % shape.groups
@@ -204,7 +208,7 @@ def _shape(record: bytes, size: int) -> _Shape | None:
     if len(record) != _RECORD.size or record[-_CRC.size :] != _CRC.pack(crc32(record[: -_CRC.size])):
         return None
     mark, covered, block, groups, crc, _ = _RECORD.unpack(record)
-    sound = mark == _MARK and 0 < covered < size and 0 < block <= _MAX_BLOCK_BYTES and 0 < groups <= MAX_GROUPS
+    sound = mark == _MARK and 0 < covered < size and block in _BLOCK_SIZES and 0 < groups <= MAX_GROUPS
     return _Shape(covered, block, groups, crc) if sound else None
 
 

@@ -299,7 +299,7 @@ def _slow_record(raw: bytes) -> Record:
             int(value["seq"]), _time(str(value["ts"])), str(value["type"]), int(value["dur"]),
             cause if type(cause) is int else None, dict(value["payload"]), raw,
         )  # fmt: skip
-    except (ValueError, RecursionError, TypeError, KeyError) as error:
+    except (ValueError, OverflowError, RecursionError, TypeError, KeyError) as error:
         ts, kind = (
             (_time(m[2].decode("utf-8", "replace")), m[3].decode("utf-8", "replace")) if m else ("", "unreadable")
         )

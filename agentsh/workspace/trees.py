@@ -117,7 +117,7 @@ def decode(data: bytes) -> Manifest:
         if not good or not (base is None or isinstance(base, str)):
             raise ValueError("a manifest whose members are of the wrong kind")
         return Manifest(base, int(value["depth"]), tuple(value["left_out"]), nodes, tuple(value["gone"]))
-    except (KeyError, TypeError, RecursionError, AttributeError) as error:
+    except (KeyError, TypeError, OverflowError, RecursionError, AttributeError) as error:
         raise ValueError(f"no manifest: {type(error).__name__}") from None
 
 

@@ -115,6 +115,7 @@ def test_a_place_that_a_rescue_has_renamed_is_known_by_what_stands_before_it() -
 
 
 def test_events_that_make_no_sense_say_nothing() -> None:
-    for payload in ({}, {"damages": 3}, {"damages": [3]}, {"damages": [{"where": "x"}]}):
+    endless = {"where": "x", "after_seq": float("inf"), "rot": False}
+    for payload in ({}, {"damages": 3}, {"damages": [3]}, {"damages": [{"where": "x"}]}, {"damages": [endless]}):
         lost = lost_writes([Record(9, TS, "recovered", 5, None, payload, b"")])
         assert not lost.has(Damage("x", "crc", 0, 0, True))

@@ -126,3 +126,27 @@ def test_help_speaks_no_python(home: Home, command: str) -> None:
         assert odd not in wide, odd
     assert max(map(len, wide.splitlines())) <= 100
     assert "..." not in wide.split("Options:")[1]
+
+
+ZSH = r"""
+_arguments() { local action="${1#\*: :}"; eval ws\=\( "${action[3,-3]}" \); print -rl -- $ws }
+eval "$(agentsh completion zsh)" 2> /dev/null
+words=(agentsh resume "") CURRENT=3
+_agentsh_completion
+"""
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh here")
+@pytest.mark.parametrize(
+    "title",
+    [r"x \$(touch gone) y", r"x \\$(touch gone)", r"x\`touch gone`", r'x \" $(touch gone) \" y', "x'; touch gone; '",
+     'x"; touch gone; "', "ends in \\", "$(touch gone)", "it's \"so\": [a] {b,c} ((d)) * ~ ; & | < > %"],
+)  # fmt: skip
+def test_no_title_is_run_by_tab(home: Home, tmp_path: Path, title: str) -> None:
+    """What `_arguments` of zsh does with `((…))`, by the line of it that evaluates."""
+    a_session(home, an_id(1), title=title)
+    done = subprocess.run(["zsh", "-fc", ZSH], capture_output=True, text=True, timeout=30, cwd=tmp_path, check=False)
+    assert done.stderr == ""
+    assert done.stdout.startswith(f"{an_id(1)}:")
+    assert len(done.stdout.splitlines()) == 1
+    assert not (tmp_path / "gone").exists()

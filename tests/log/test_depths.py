@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -91,6 +92,44 @@ def test_names_that_are_no_text(tmp_path: Path) -> None:
     assert tree_bytes(str(tmp_path / "top")) == 0
     remove_tree(str(tmp_path / "top"))
     assert list(tmp_path.iterdir()) == []
+
+
+MOUNTS = """
+import subprocess, sys
+from agentsh.log.depths import discard_tree, remove_tree
+top, other = sys.argv[1:]
+subprocess.run(["mount", "--bind", other, f"{top}/a/mnt"], check=True)
+subprocess.run(["mount", "-t", "tmpfs", "none", f"{top}/a/tmp"], check=True)
+open(f"{top}/a/tmp/file", "w").close()
+try:
+    remove_tree(top)
+except OSError as error:
+    print(error.filename, error.strerror.partition(",")[0])
+discard_tree(top)
+print(open(f"{top}/a/tmp/file").read() == "", oct(__import__("os").stat(f"{top}/a/mnt").st_mode & 0o777))
+"""
+
+
+def test_what_is_mounted_inside_is_somebody_elses(tmp_path: Path) -> None:
+    """A bind mount is of the same file system, so that only the mount itself tells; its mode stays too."""
+    alone = ["unshare", "--user", "--map-root-user", "--mount"]
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*alone, "true"], check=False, capture_output=True).returncode
+    ):
+        pytest.skip("no namespace for mounts here")
+    for name in ("other", "top/a/mnt", "top/a/tmp", "top/b"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("other/kept", "top/a/goes", "top/b/goes"):
+        (tmp_path / name).touch()
+    (tmp_path / "other").chmod(0o555)
+    command = [*alone, sys.executable, "-c", MOUNTS, str(tmp_path / "top"), str(tmp_path / "other")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    told, kept = done.stdout.splitlines()
+    assert told in [f"{tmp_path}/top/a/{name} something is mounted there" for name in ("mnt", "tmp")]
+    assert kept == "True 0o555"
+    left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
+    assert left == ["other", "other/kept", "top", "top/a", "top/a/mnt", "top/a/tmp"]
 
 
 MOVES = """

@@ -16,7 +16,8 @@ HEADER = HEAD.raw
     ("said", "payload", "durable"),
     [
         ("39", "{}", 39), ("39", "[]", 39), ('39,"cause":9223372036854775807', "{}", 39), ("40", "{}", 39),
-        ("999999999999999999", "{}", 39), ("99999999999999999999", "{}", 39), ('"39"', "{}", 0),
+        ("999999999999999999", "{}", 39), ("99999999999999999999", "{}", 39), ("1e999", "{}", 0), ("NaN", "{}", 0),
+        ('"39"', "{}", 0),
     ],
 )  # fmt: skip
 def test_the_last_line_tells_it_in_any_form(said: str, payload: str, durable: int) -> None:
@@ -37,6 +38,14 @@ def test_a_time_stamp_steers_no_terminal(ts: str, behind: str) -> None:
     made = with_crc(f'{{"seq":1,"ts":"{ts}","type":"note","dur":0{behind},"payload":{{}}', HEAD.salt)
     record = to_record(made)
     assert record.ts == "2026"
+    assert record.raw == made
+
+
+@pytest.mark.parametrize(("seq", "dur"), [("1", "1e999"), ("1e999", "0"), ("NaN", "0")])
+def test_a_number_that_is_none_makes_a_record_that_says_so(seq: str, dur: str) -> None:
+    made = with_crc(f'{{"seq":{seq},"ts":"{TS}","type":"note","dur":{dur},"payload":{{}}', HEAD.salt)
+    record = to_record(made)
+    assert list(record.payload) == ["unreadable"]
     assert record.raw == made
 
 

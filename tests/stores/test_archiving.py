@@ -124,6 +124,27 @@ def test_a_copy_beside_a_log_that_was_sealed_since_is_one_still(place: Place) ->
     assert not (place.directory / NAME).exists()
 
 
+@pytest.mark.parametrize("kind", ["damaged", "of another log", "a copy"])
+def test_an_archive_that_is_not_the_log_is_not_written_over(place: Place, kind: str) -> None:
+    """Taking a damaged one back was killed after its segments were in their places, and nobody opened it since."""
+    three(place)
+    archive(place)
+    beside = (place.directory / NAME).read_bytes()
+    unarchive(place)
+    if kind == "damaged":
+        beside = beside[: len(beside) // 2]
+    elif kind == "of another log":
+        assert place.goes_on() == 61
+        archive(place)
+        beside = (place.directory / NAME).read_bytes()
+        unarchive(place)
+        (place.directory / OPEN_NAME).write_bytes(segment(2, 41, 60)[1])
+    place.put(beside, NAME)
+    archive(place)
+    assert place.kept() == ([] if kind == "a copy" else [beside])
+    assert [r.seq for r in place.records()][:60] == list(range(1, 61))
+
+
 def a_checkpoint(place: Place, seq: int) -> None:
     at = len(HEAD.raw) + sum(map(len, LINES[: seq - 1]))
     anchor = Anchor(seq, 0, at, LINES[seq - 1][-11:-3].decode())
