@@ -19,7 +19,8 @@ MAX_BYTES = 65_536
 
 
 class State(NamedTuple):
-    """What the last push of a session did. stamp: the log that it brought, "" for none yet. problem: or why not.
+    """What the last push of a session did. stamp: the log that it brought all of, "" for none yet, or a part.
+    problem: or why not.
 
     at: when. asked: when the place was last found to be one that can be written, "" for never.
     """

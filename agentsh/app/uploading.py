@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,8 @@ ENDPOINTS = {
 ANSWER_WAIT_S = 0.2
 ANSWER_STEP_S = 0.01
 """At the end of a session whose copier has not answered once; more would be felt, and the next command tells too."""
+END_WAIT_S = 5.0
+END_STEP_S = 0.05
 HEADERS = (
     "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION", "AZURE_STORAGE_ACCOUNT_NAME",
     "AZURE_STORAGE_TOKEN", "GOOGLE_BEARER_TOKEN",
@@ -93,6 +96,7 @@ def push(
     where its copies go; else nothing is remembered, and it is still behind there.
     """
     about = None if durable_seq else _about(place)
+    is_open = _is_open(place.home, place.id)
     try:
         done = by.push(place.id, durable_seq=durable_seq, about=about, replace=replace)
     except AgentshError as error:
@@ -101,7 +105,8 @@ def push(
         raise
     if kept:
         at = now()
-        remember(place.home, place.id, State(url, place.stamp, done.last_seq, at, asked=at))
+        stamp = "" if is_open else place.stamp  # of a session that is open only what is durable was brought
+        remember(place.home, place.id, State(url, stamp, done.last_seq, at, asked=at))
     return done
 
 
@@ -116,6 +121,21 @@ def pulled(home: Home, session: str, url: str, last_seq: int) -> None:
 def _about(place: Place) -> dict[str, Any]:
     ((_, summary),) = with_summaries([place])
     return {name: summary[name] for name in SHOWN if summary.get(name) is not None}
+
+
+def _is_open(home: Home, session: str) -> bool:
+    return holder_of(RealFiles(), str(home.sessions / session)) is not None
+
+
+def wait_for_the_end(home: Home, session: str) -> None:
+    """Wait until nobody has a session open, for END_WAIT_S at most: then all that is in its log counts.
+
+    A process that is killed gives its pipe back before its lock, on a busy machine long before.
+    """
+    for _ in range(int(END_WAIT_S / END_STEP_S)):
+        if not _is_open(home, session):
+            return
+        time.sleep(END_STEP_S)
 
 
 async def trouble(home: Home, session: str, url: str, since: str) -> str | None:
@@ -146,7 +166,7 @@ def pending(home: Home, url: str) -> Iterator[Place]:
     for place in places([home]):
         state = state_of(home, place.id)
         behind = state is not None and state.url == url and (state.stamp != place.stamp or bool(state.problem))
-        if behind and holder_of(RealFiles(), str(home.sessions / place.id)) is None:
+        if behind and not _is_open(home, place.id):
             yield place
 
 

@@ -8,7 +8,7 @@ from agentsh.app.hosts import check_bucket_url
 from agentsh.app.paths import find_homes, here
 from agentsh.app.settings import load_settings
 from agentsh.app.upload_state import remember_asked, remember_failure
-from agentsh.app.uploading import open_bucket, pending, place_of, push, pusher
+from agentsh.app.uploading import open_bucket, pending, place_of, push, pusher, wait_for_the_end
 from agentsh.base.errors import AgentshError, SessionMissing, StorageError, UsageProblem
 from agentsh.base.text import plural
 from agentsh.cli.guard import complain
@@ -70,6 +70,8 @@ def outbox(session: str, to: str | None) -> int:
         remember_asked(home, session, url)
 
     def attempt(durable_seq: int) -> None:
+        if not durable_seq:
+            wait_for_the_end(home, session)
         place = place_of(home, session)
         if place is None:
             raise SessionMissing(f"no session {session}")

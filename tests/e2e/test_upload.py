@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 import pytest
 
 from agentsh.app.uploading import open_bucket
+from agentsh.log.record import Draft
+from agentsh.stores.blobs import FileBlobs
+from agentsh.stores.jsonl import JsonlStore
 from agentsh.stores.pull import Puller
 from agentsh.testing.server import ScriptedServer
 from agentsh.testing.server_replies import hang, reply
@@ -263,6 +267,26 @@ def test_kill_9_of_the_session_loses_no_upload(shell: Shell, serve: Serve, s3: S
     stop(process)
     wait_for(lambda: state(shell, session).get("last_seq") == last_seq(shell, session))
     assert copied(s3.url, session, tmp_path / "a") == shell.log(session).read_bytes()
+
+
+async def test_the_last_copy_waits_for_a_lock_that_outlives_the_pipe(
+    shell: Shell, serve: Serve, tmp_path: Path
+) -> None:
+    """As that of a killed process does: else what it had not known to be durable was left out, and not missed."""
+    serve(reply("One."))
+    url = f"file://{tmp_path}/nas"
+    assert shell.run("new", "first", "-p").code == 0
+    (session,) = shell.ids
+    store = JsonlStore(shell.home / "sessions", FileBlobs(shell.home / "blobs"), durability="none")
+    log = (await store.open(session)).log
+    await log.append([Draft("notice", "2026-11-29T16:20:01.118204Z", {"text": f"later {n}"}, None) for n in range(3)])
+    process = shell.start("push", session, "--outbox", "--to", url)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(1.5)
+    await log.close()
+    assert process.wait(20) == 0
+    assert state(shell, session)["last_seq"] == last_seq(shell, session) == log.last_seq
+    assert state(shell, session)["stamp"]
 
 
 def test_what_was_left_behind_is_brought_up_by_the_next_session(shell: Shell, serve: Serve) -> None:
