@@ -182,30 +182,6 @@ def test_a_race_for_the_manifest_has_one_winner(here: Machine, there: Machine) -
     assert here.puller().manifest(SESSION).host == "there"
 
 
-def test_another_process_here_that_comes_first_with_more_is_no_conflict(here: Machine) -> None:
-    """Of two sessions, one after the other, both may copy at the same time: the log has grown since it was read."""
-    here.write("a")
-    here.pusher().push(SESSION)
-    here.write("b")
-    bucket = bucket_of(here.url)
-
-    class Late:
-        """The bucket, but the process of the next session comes first."""
-
-        url = here.url
-        ready, read, head = bucket.ready, bucket.read, bucket.head
-        create, list = bucket.create, bucket.list
-
-        def replace(self, key: str, data: bytes, old: Found) -> Found | None:
-            here.write("c")
-            here.pusher().push(SESSION)
-            return bucket.replace(key, data, old)
-
-    done = here.pusher(Late()).push(SESSION)
-    assert (done.last_seq, done.changed) == (here.puller().manifest(SESSION).last_seq, False)
-    assert Machine(here.root.parent / "later", here.url).puller().pull(SESSION).manifest.last_seq == done.last_seq
-
-
 def test_a_repaired_log_is_still_the_same_session(here: Machine, there: Machine) -> None:
     """A rescue says lines again, with other crcs: the copy follows, and events that were there stay the same."""
     from agentsh.app.repairing import WORDS
